@@ -1,0 +1,162 @@
+"""Follow the equation through time, and say why when it cannot be followed.
+
+u_t = Σ_k F_k(u, t),    u(t_0) = u_0        →        u(t_0), u(t_1), …
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from depthpde.errors import check_one_of, check_positive
+from depthpde.shapes import Field
+from depthpde.solvers.splitting import Splitting, schedule, split_step
+from depthpde.solvers.step import step
+from depthpde.solvers.tableau import RK4, Tableau, find_tableau
+from depthpde.solvers.term import Rhs, Term, add_terms
+
+GROWTH = 1e8
+"""A field this many times larger than it began has blown up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Trajectory:
+    """The field at the times that were asked for."""
+
+    times: Tensor
+    """[times], increasing."""
+    states: Tensor
+    """[times, batch, length, dim]; the first is the start."""
+    method: str
+    """How it was computed."""
+    terms: tuple[str, ...]
+    """The names of what drove it."""
+
+    def at(self, time: float) -> Field:
+        """Return the field at one of the recorded times."""
+        nearest = int((self.times - time).abs().argmin())
+        if abs(float(self.times[nearest]) - time) > 1e-9 * (1 + abs(time)):
+            raise ValueError(
+                f"`time` must be one of the {len(self.times)} recorded times, got {time:g}; "
+                f"the nearest is {float(self.times[nearest]):g}"
+            )
+        return self.states[nearest]
+
+    @property
+    def final(self) -> Field:
+        """Return the field at the last time."""
+        return self.states[-1]
+
+
+class BlowUpError(ValueError):
+    """The field left every bound. Says when, through which term, and which limit was broken."""
+
+    def __init__(self, message: str, *, time: float, term: str) -> None:
+        super().__init__(message)
+        self.time = time
+        self.term = term
+
+
+def integrate(
+    dynamics: Rhs | Term | Sequence[Term],
+    u0: Field,
+    times: Tensor | Sequence[float],
+    *,
+    method: Tableau | str = RK4,
+    splitting: Splitting | str | None = None,
+    substeps: int = 1,
+) -> Trajectory:
+    """Integrate an equation from its start through the times given.
+
+        u(t + dt) ← one step of the method, or of the splitting, for each of the substeps
+
+    Of the method's order in dt (of the lower of both under a splitting). A run that blows up
+    raises `BlowUpError`, which says at which time, through which term, and which bound was broken.
+
+    Args:
+        dynamics: F(u, t), one term, or terms to be added up.
+        u0: The field at the first time.
+        times: Increasing times; the first is the start.
+        method: A tableau or its name.
+        splitting: Lie or Strang to give the terms turns; None to step their sum.
+        substeps: Steps between one time and the next.
+    """
+    terms = _as_terms(dynamics)
+    clock = _check_times(times)
+    tableau = find_tableau(method)
+    check_positive("substeps", substeps)
+    split = None if splitting is None else check_one_of("splitting", splitting, Splitting)
+    whole = add_terms(terms)
+    ceiling = GROWTH * (1 + float(u0.detach().abs().max()))
+    u, states = u0, [u0]
+    for start, end in itertools.pairwise(clock):
+        dt = (end - start) / substeps
+        for number in range(substeps):
+            t = start + number * dt
+            before = u
+            if split is None:
+                u = step(whole, u, t, dt, tableau)
+            else:
+                u = split_step(terms, u, t, dt, tableau=tableau, splitting=split)
+            if not float(u.detach().abs().max()) <= ceiling:  # NaN compares false
+                raise _explain(terms, before, t, dt, tableau, split)
+        states.append(u)
+    return Trajectory(
+        times=torch.tensor(clock, dtype=torch.float64),
+        states=torch.stack(states),
+        method=tableau.name if split is None else f"{split.value}/{tableau.name}",
+        terms=tuple(term.name for term in terms),
+    )
+
+
+def _as_terms(dynamics: Rhs | Term | Sequence[Term]) -> tuple[Term, ...]:
+    if isinstance(dynamics, Term):
+        return (dynamics,)
+    if isinstance(dynamics, Sequence):
+        if not dynamics:
+            raise ValueError("`dynamics` must have at least one term, got none; pass Term(…)")
+        return tuple(dynamics)
+    return (Term(name="rhs", rhs=dynamics),)
+
+
+def _check_times(times: Tensor | Sequence[float]) -> list[float]:
+    clock = [float(each) for each in times]
+    if len(clock) < 2 or any(not b > a for a, b in itertools.pairwise(clock)):
+        raise ValueError(
+            f"`times` must be at least two increasing times, got {clock[:4]}; "
+            "use torch.linspace(start, end, n)"
+        )
+    return clock
+
+
+def _explain(
+    terms: tuple[Term, ...],
+    u: Field,
+    t: float,
+    dt: float,
+    tableau: Tableau,
+    split: Splitting | None,
+) -> BlowUpError:
+    head = f"the run blew up at t = {t + dt:g} (dt = {dt:g}, {tableau.name})"
+    turns = schedule(split, len(terms)) if split else tuple((i, 1.0) for i in range(len(terms)))
+    for index, fraction in turns:
+        term = terms[index]
+        exact = split is not None and term.flow is not None
+        breach = term.limit.breach(tableau, fraction * dt) if term.limit and not exact else None
+        if breach:
+            message = f"{head}: term '{term.name}': {breach}"
+            return BlowUpError(message, time=t + dt, term=term.name)
+    with torch.no_grad():
+        pushes = [float(term.rhs(u, t).abs().max()) for term in terms]
+    hardest = max(range(len(terms)), key=lambda index: pushes[index])
+    name = terms[hardest].name
+    message = (
+        f"{head}: term '{name}' pushes hardest, max|F| = {pushes[hardest]:.2g} against "
+        f"max|u| = {float(u.detach().abs().max()):.2g}; no declared bound was broken; "
+        "use a smaller dt or a reaction that stays bounded"
+    )
+    return BlowUpError(message, time=t + dt, term=name)

@@ -1,0 +1,39 @@
+import math
+
+import pytest
+import torch
+
+from depthpde.solvers.tableau import BACKWARD_EULER, EULER, RK4
+from depthpde.solvers.term import Limit, Term, add_terms
+
+LIMIT = Limit(quantity="r = α dt/dx²", rate=2.0, stiffness=4.0)
+
+
+def test_the_euler_limit_of_the_laplacian_is_one_half() -> None:
+    assert LIMIT.bound(EULER) == 0.5
+    assert LIMIT.breach(EULER, 0.25) is None
+    assert LIMIT.breach(EULER, 0.35) == "r = α dt/dx² = 0.7 is beyond 1/2; use dt ≤ 0.25"
+
+
+def test_rk4_reaches_further_and_implicit_methods_have_no_limit() -> None:
+    assert LIMIT.bound(RK4) == pytest.approx(0.6963, abs=1e-4)
+    assert LIMIT.breach(RK4, 0.25) is None
+    assert LIMIT.breach(RK4, 0.36) == "r = α dt/dx² = 0.72 is beyond 0.696; use dt ≤ 0.348"
+    assert LIMIT.bound(BACKWARD_EULER) == math.inf
+    assert LIMIT.breach(BACKWARD_EULER, 1e9) is None
+
+
+def test_terms_add_up() -> None:
+    terms = (
+        Term(name="decay", rhs=lambda u, t: -u),
+        Term(name="drive", rhs=lambda u, t: torch.full_like(u, t)),
+    )
+    total = add_terms(terms)
+    u = torch.ones(1, 2, 3, dtype=torch.float64)
+    assert total.name == "decay + drive"
+    assert torch.equal(total.rhs(u, 5.0), torch.full_like(u, 4.0))
+
+
+def test_a_lone_term_keeps_its_solver() -> None:
+    term = Term(name="decay", rhs=lambda u, t: -u, solve=lambda v, scale, t: v / (1 + scale))
+    assert add_terms((term,)) is term
