@@ -1,0 +1,256 @@
+"""``depthpde data``: tasks listed, prepared, verified and shown."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+SUMMARY = "list, prepare, verify and show the tasks: Long Range Arena, MNIST, 20 Newsgroups, text"
+EXAMPLES = """examples:
+  depthpde data list
+  depthpde data prepare --all-mini --data FOLDER
+  depthpde data prepare text --protocol lra-2020
+  depthpde data verify
+  depthpde data show listops-mini --count 2
+  depthpde data show pathfinder-mini --png pictures/
+
+The official files are looked for beneath --data (default: $DEPTHPDE_DATA); prepared arrays go to
+--out (default: the user's cache folder). `depthpde data list` says what is missing and where to
+get it."""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the four actions and their options."""
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    listing = actions.add_parser("list", help="tasks with sizes, what is there and what is not")
+    preparing = actions.add_parser("prepare", help="read or generate tasks, and write their arrays")
+    verifying = actions.add_parser("verify", help="recompute the checksums of prepared tasks")
+    showing = actions.add_parser("show", help="print and draw examples of a prepared task")
+    for action in (listing, preparing, verifying, showing):
+        action.add_argument("--out", type=Path, help="folder for prepared arrays")
+        action.add_argument("--json", action="store_true", help="one JSON object for scripts")
+        action.add_argument(
+            "--debug", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS
+        )
+    for action in (listing, preparing):
+        action.add_argument("--data", type=Path, help="folder with the official files")
+    for action in (preparing, showing):
+        action.add_argument("--protocol", default="strict", help="strict (default) or a legacy one")
+    _configure_prepare(preparing)
+    verifying.add_argument("tasks", nargs="*", metavar="TASK", help="default: all prepared tasks")
+    showing.add_argument("task", metavar="TASK")
+    showing.add_argument("--split", default="train")
+    showing.add_argument("--index", type=int, default=0, help="first example shown")
+    showing.add_argument("--count", type=int, default=1, help="how many")
+    showing.add_argument("--depth", type=int, default=3, help="levels of a ListOps tree")
+    showing.add_argument("--png", type=Path, metavar="FOLDER", help="write images there")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run one action."""
+    action: Callable[[argparse.Namespace], int] = {
+        "list": _list,
+        "prepare": _prepare,
+        "verify": _verify,
+        "show": _show,
+    }[args.action]
+    return action(args)
+
+
+def _configure_prepare(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("tasks", nargs="*", metavar="TASK")
+    parser.add_argument("--all", action="store_true", help="every task whose files are there")
+    parser.add_argument("--all-mini", action="store_true", help="every mini task")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="threads")
+    parser.add_argument("--force", action="store_true", help="again, even if it is prepared")
+    parser.add_argument(
+        "--any-checksum", action="store_true", help="accept files that differ from the published"
+    )
+
+
+def _list(args: argparse.Namespace) -> int:
+    from depthpde.data.library import default_data, default_out, prepared_tasks
+    from depthpde.data.tasks import TASKS
+
+    data, out = args.data or default_data(), args.out or default_out()
+    prepared = prepared_tasks(out)
+    rows: list[dict[str, Any]] = []
+    for task in TASKS.values():
+        found = task.source is None or task.source.seek(data) is not None
+        status = "prepared" if task.name in prepared else "ready" if found else "missing"
+        rows.append(
+            {
+                "task": task.name,
+                "kind": task.kind.value,
+                "length": task.length,
+                "vocabulary": task.vocabulary,
+                "classes": task.classes,
+                "splits": dict(task.splits),
+                "status": status,
+                "title": task.title,
+                "source": task.source.name if task.source else "generated",
+                "get_it_from": task.source.url if task.source else None,
+            }
+        )
+    if args.json:
+        print(json.dumps({"data": str(data) if data else None, "out": str(out), "tasks": rows}))
+        return 0
+    _print_rows(rows)
+    missing = {row["source"]: row["get_it_from"] for row in rows if row["status"] == "missing"}
+    print(f"\nofficial files: {data or 'no folder given (--data or $DEPTHPDE_DATA)'}")
+    print(f"prepared arrays: {out}")
+    for source, url in missing.items():
+        print(f"missing: {source} — get it from {url}")
+    return 0
+
+
+def _print_rows(rows: list[dict[str, Any]]) -> None:
+    print(
+        f"{'task':20} {'status':9} {'length':>6} {'classes':>7} {'train/validation/test':>27}  what"
+    )
+    for row in rows:
+        sizes = "/".join(f"{count:,}" for count in row["splits"].values())
+        print(
+            f"{row['task']:20} {row['status']:9} {row['length']:>6,} {row['classes']:>7} "
+            f"{sizes:>27}  {row['title']}"
+        )
+
+
+def _prepare(args: argparse.Namespace) -> int:
+    from depthpde.data.library import default_out, folder_of, prepare, prepared_tasks
+    from depthpde.data.prepared import read_manifest
+
+    out = args.out or default_out()
+    results, failed = [], 0
+    for name in _chosen(args):
+        folder = folder_of(name, out, args.protocol)
+        started = time.perf_counter()
+        if folder.name in prepared_tasks(out) and not args.force and not _stale(folder, args):
+            _tell(args, f"{folder.name}: prepared already in {folder} (--force does it again)")
+        else:
+            try:
+                prepare(
+                    name,
+                    data=args.data,
+                    out=out,
+                    protocol=args.protocol,
+                    seed=args.seed,
+                    workers=args.workers,
+                    check=not args.any_checksum,
+                    say=lambda line: _tell(args, line),
+                )
+            except FileNotFoundError as error:
+                # Of several tasks, one without its files must not keep the others from being made.
+                if len(args.tasks) == 1 and not (args.all or args.all_mini):
+                    raise
+                print(f"depthpde data: {error}", file=sys.stderr)
+                failed += 1
+                continue
+        seconds = time.perf_counter() - started
+        manifest = read_manifest(folder)
+        results.append({"task": folder.name, "folder": str(folder), "seconds": round(seconds, 2)})
+        if not args.json:
+            print(f"{folder.name}: {_sizes(manifest)} in {seconds:.1f} s → {folder}")
+    if args.json:
+        print(json.dumps({"prepared": results, "failed": failed}))
+    return 1 if failed else 0
+
+
+def _chosen(args: argparse.Namespace) -> list[str]:
+    from depthpde.data.library import default_data
+    from depthpde.data.tasks import TASKS
+    from depthpde.errors import check_name
+
+    data = args.data or default_data()
+    names = [check_name("task", name, TASKS) for name in args.tasks]
+    if args.all_mini:
+        names += [task.name for task in TASKS.values() if task.mini]
+    if args.all:
+        names += [
+            task.name
+            for task in TASKS.values()
+            if task.source is None or task.source.seek(data) is not None
+        ]
+    if not names:
+        raise ValueError("name a task, or pass --all-mini or --all; see: depthpde data list")
+    return list(dict.fromkeys(names))
+
+
+def _stale(folder: Path, args: argparse.Namespace) -> bool:
+    """Say whether a prepared task must be made again: other seed, other version, unreadable."""
+    from depthpde.data.prepared import read_manifest
+    from depthpde.data.tasks import TASKS
+
+    try:
+        manifest = read_manifest(folder)
+    except ValueError:
+        return True
+    version = TASKS[manifest["task"]].generator
+    return bool(manifest.get("seed") != args.seed or manifest.get("generator") != version)
+
+
+def _verify(args: argparse.Namespace) -> int:
+    from depthpde.data.library import default_out, verify
+
+    found = verify(args.out or default_out(), args.tasks)
+    if args.json:
+        print(json.dumps({"problems": found}))
+    else:
+        for name, problems in found.items():
+            print(f"{name}: {'; '.join(problems) if problems else 'whole'}")
+    return 1 if any(found.values()) else 0
+
+
+def _show(args: argparse.Namespace) -> int:
+    from depthpde.data.exhibit import drawn, exhibit
+    from depthpde.data.library import default_out, folder_of
+    from depthpde.data.picture import png
+    from depthpde.data.tasks import TASKS
+    from depthpde.errors import check_name, check_positive
+
+    name = check_name("task", args.task, TASKS)
+    folder = folder_of(name, args.out or default_out(), args.protocol)
+    records = []
+    colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    for index in range(args.index, args.index + check_positive("count", args.count)):
+        shown = exhibit(folder, args.split, index, depth=args.depth)
+        record: dict[str, Any] = {
+            "index": index,
+            "label": shown.label,
+            "length": shown.length,
+            "text": shown.text,
+        }
+        if shown.image is not None and args.png is not None:
+            args.png.mkdir(parents=True, exist_ok=True)
+            path = args.png / f"{folder.name}-{args.split}-{index}.png"
+            path.write_bytes(png(shown.image, zoom=max(1, 256 // len(shown.image))))
+            record["png"] = str(path)
+        records.append(record)
+        if not args.json:
+            print(f"{folder.name} · {args.split} {index} · label {shown.label} · {shown.length}")
+            print(shown.text if shown.image is None else drawn(shown.image, colour=colour))
+            print(f"→ {record['png']}\n" if "png" in record else "")
+    if args.json:
+        print(json.dumps({"task": folder.name, "split": args.split, "examples": records}))
+    return 0
+
+
+def _sizes(manifest: dict[str, Any]) -> str:
+    parts = []
+    for split in sorted(manifest["splits"], key=("train validation test documents".split()).index):
+        entry = manifest["splits"][split]
+        amount = "tokens" if manifest["kind"] == "language" else "examples"
+        parts.append(f"{split} {entry[amount]:,}")
+    return ", ".join(parts)
+
+
+def _tell(args: argparse.Namespace, line: str) -> None:
+    if not args.json:
+        print(line, file=sys.stderr, flush=True)

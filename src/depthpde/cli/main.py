@@ -1,0 +1,58 @@
+"""The ``depthpde`` command: one file a verb, each a thin call."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from depthpde import __version__
+from depthpde.cli import data, theory
+
+VERBS = {"theory": theory, "data": data}
+
+
+def parser() -> argparse.ArgumentParser:
+    """Build the parser of the whole command without importing torch."""
+    top = argparse.ArgumentParser(
+        prog="depthpde",
+        description="Transformers as reaction-diffusion PDEs: network depth is PDE time.",
+    )
+    top.add_argument("--version", action="version", version=f"depthpde {__version__}")
+    verbs = top.add_subparsers(dest="verb", metavar="VERB", required=True)
+    for name, module in VERBS.items():
+        verb = verbs.add_parser(
+            name,
+            help=module.SUMMARY,
+            description=module.SUMMARY,
+            epilog=module.EXAMPLES,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        module.configure(verb)
+        verb.add_argument("--debug", action="store_true", help="show the traceback of an error")
+        verb.set_defaults(run=module.run)
+    return top
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one verb.
+
+    Returns:
+        0 when all is well, 1 when a check failed, 2 for wrong input, 130 when interrupted.
+    """
+    arguments = parser().parse_args(argv)
+    try:
+        code: int = arguments.run(arguments)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    except (ValueError, OSError) as error:
+        if arguments.debug:
+            raise
+        print(f"depthpde {arguments.verb}: {error}", file=sys.stderr)
+        return 2
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

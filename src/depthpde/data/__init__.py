@@ -1,0 +1,1 @@
+"""Tasks: what is learned, prepared once from official files or generated from a seed."""

@@ -1,0 +1,259 @@
+"""Pathfinder: are the two marked tips the ends of one dashed curve?
+
+The scenes come from this package's own generator with the published parameters (``snakes`` has
+the law of the curves), at 32×32 and, for Path-X, at 128×128; labels are balanced exactly. The
+images of the Long Range Arena release are read by ``pathfinder-official`` and
+``pathx-official``.
+"""
+
+from __future__ import annotations
+
+import io
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from depthpde.data.counter import bits
+from depthpde.data.division import hold_out, stratified
+from depthpde.data.image import grey_facts
+from depthpde.data.protocol import Validation
+from depthpde.data.ragged import rows
+from depthpde.data.source import Source
+from depthpde.data.store import Array, Writer
+from depthpde.data.task import Request, Task
+from depthpde.errors import check_positive, check_range
+from depthpde.seeds import derive
+
+RELEASE = Source(
+    name="the Long Range Arena release",
+    layout="pathfinder32/curv_contour_length_14/imgs and metadata (pathfinder128 for Path-X)",
+    url="https://github.com/google-research/long-range-arena (lra_release.gz)",
+    patterns=("pathfinder32/curv_contour_length_14", "pathfinder128/curv_contour_length_14"),
+)
+_BLOCK = 512
+_LABEL_FIELD = 3
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Scenery:
+    """The parameters of a scene; lengths in pixels."""
+
+    size: int
+    """Height and width of the image."""
+    padding: float = 1.0
+    """Border without ink."""
+    paddle_length: float = 2.0
+    """Length of a dash."""
+    paddle_thickness: float = 0.5
+    """Width of a dash."""
+    margins: tuple[float, ...] = (1.0,)
+    """Half the gap between dashes; scenes take the values by turns."""
+    marker_radius: float = 1.5
+    """Radius of the discs on the two tips."""
+    seed_distance: float = 7.0
+    """Distance of the two curves' first tips."""
+    continuity: float = 1.0
+    """How straight the curves are."""
+    contour_length: int = 14
+    """Dashes of each of the two curves."""
+    distractor_length: int = 4
+    """Dashes of a distractor."""
+    num_distractors: int = 5
+    """Distractors; fewer where there is no room."""
+    target_contrast: float = 1.5
+    """Brightness of full ink of the two curves; 1 is white."""
+    distractor_contrast: float = 2.0
+    """Brightness of full ink of a distractor."""
+    corner: float = 0.0
+    """The curves start this far from two opposite corners; 0 starts them in the middle."""
+
+    def __post_init__(self) -> None:
+        """Refuse scenes that cannot be laid out."""
+        check_positive("size", self.size)
+        check_positive("contour_length", self.contour_length)
+        check_positive("distractor_length", self.distractor_length)
+        advice = "the curves start where twice that distance is left on every side"
+        check_range("seed_distance", self.seed_distance, 1.0, self.size / 4, advice=advice)
+        paddles = 2 * self.contour_length + self.num_distractors * self.distractor_length
+        check_range("paddles", paddles, 2, 256, advice="use shorter or fewer curves")
+
+    def parameters(self) -> Array:
+        """Return the numbers in the order the kernels take them."""
+        return np.array(
+            [
+                self.size,
+                self.padding,
+                self.paddle_length,
+                self.paddle_thickness,
+                self.margins[0],
+                self.marker_radius,
+                self.seed_distance,
+                self.continuity,
+                self.contour_length,
+                self.distractor_length,
+                self.num_distractors,
+                self.target_contrast,
+                self.distractor_contrast,
+                self.corner,
+            ],
+            dtype=np.float64,
+        )
+
+
+LRA_32 = Scenery(size=32)
+PATH_X = Scenery(
+    size=128,
+    paddle_length=5.0,
+    paddle_thickness=1.5,
+    margins=(2.0, 3.0),
+    marker_radius=3.0,
+    seed_distance=20.0,
+    continuity=1.8,
+    num_distractors=8,
+    target_contrast=0.9,
+    distractor_contrast=1.0,
+)
+
+
+def labels_of(count: int, seed: int, *, start: int = 0) -> Array:
+    """Return labels start … start + count − 1: of each two neighbours one is 0 and one is 1."""
+    first = start // 2
+    coins = (bits(derive(seed, "pathfinder", "labels"), count // 2 + 2, start=first) >> 63) & 1
+    every = np.stack([coins, 1 - coins], axis=1).reshape(-1)
+    return every[start - 2 * first :][:count].astype(np.uint8)
+
+
+def generate(
+    scenery: Scenery, count: int, seed: int, *, start: int = 0, workers: int = 1
+) -> tuple[Array, Array]:
+    """Draw scenes start … start + count − 1: images [count, size, size] and labels.
+
+    Args:
+        scenery: The parameters.
+        count: Scenes wanted.
+        seed: Seed of the stream.
+        start: Number of the first scene.
+        workers: Threads; the images do not depend on it.
+    """
+    from depthpde.data.snakes import paint
+
+    key = np.uint64(derive(seed, "pathfinder", scenery.size))
+    labels = labels_of(count, seed, start=start)
+    images = np.empty((count, scenery.size, scenery.size), dtype=np.uint8)
+    parameters, margins = scenery.parameters(), np.array(scenery.margins, dtype=np.float64)
+
+    def block(first: int) -> None:
+        part = slice(first, min(count, first + _BLOCK))
+        paint(parameters, margins, key, start + first, labels[part], images[part])
+
+    with ThreadPoolExecutor(workers) as pool:
+        list(pool.map(block, range(0, count, _BLOCK)))
+    return images, labels
+
+
+def recipe(task: Task, request: Request, writer: Writer) -> None:
+    """Generate test first, then validation, then train, in pieces of bounded memory."""
+    scenery = SCENERIES[task.name]
+    start = 0
+    writer.facts["scenery"] = {
+        name: getattr(scenery, name) for name in scenery.__dataclass_fields__
+    }
+    for split in reversed(list(task.splits)):
+        end = start + task.splits[split]
+        request.say(f"{task.name}: drawing {end - start:,} scenes for {split}")
+        piece = max(_BLOCK, (1 << 26) // scenery.size**2)
+        for first in range(start, end, piece):
+            count = min(piece, end - first)
+            images, labels = generate(
+                scenery, count, request.seed, start=first, workers=request.workers
+            )
+            if split == "train" and first == start:
+                writer.facts |= grey_facts(images)
+            joined = rows(images.reshape(count, -1))
+            writer.append(split, joined.tokens, joined.lengths, labels)
+        start = end
+
+
+def read_metadata(folder: Path) -> list[tuple[Path, int]]:
+    """Return the image files and labels that a release folder lists, batches in number order.
+
+    The files ``metadata/N.npy`` are plain text despite their name, one line an image: folder,
+    file, number, label, and more.
+    """
+    listed: list[tuple[Path, int]] = []
+    metadata = folder / "metadata"
+    files = [file for file in metadata.glob("*.npy") if file.stem.isdecimal()]
+    if not files:
+        raise FileNotFoundError(
+            f"{metadata} must hold the files N.npy of the release, found none; unpack the whole "
+            f"archive from {RELEASE.url}"
+        )
+    for file in sorted(files, key=lambda file: int(file.stem)):
+        for number, line in enumerate(file.read_bytes().splitlines(), start=1):
+            fields = line.decode("latin-1").split()
+            if len(fields) <= _LABEL_FIELD or fields[_LABEL_FIELD] not in ("0", "1"):
+                raise ValueError(
+                    f"{file} line {number} must have the label 0 or 1 as its fourth field, got "
+                    f"{line[:60]!r}; take the file of the release"
+                )
+            image = Path(fields[0]) / fields[1]
+            if image.is_absolute() or ".." in image.parts:
+                raise ValueError(f"{file} line {number} points outside its folder: {image}")
+            listed.append((folder / image, int(fields[_LABEL_FIELD])))
+    return listed
+
+
+def read_png(path: Path, size: int) -> Array:
+    """Return the grey levels [size, size] of one image file."""
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise ValueError(
+            f"{path} is a PNG, which needs Pillow: pip install 'depthpde[data]'"
+        ) from error
+    try:
+        pixels = np.asarray(Image.open(io.BytesIO(path.read_bytes())).convert("L"))
+    except (OSError, SyntaxError, ValueError) as error:
+        raise ValueError(f"{path} is not a readable image ({error}); unpack it again") from error
+    if pixels.shape != (size, size):
+        raise ValueError(f"{path} must be an image of {size}×{size}, got {pixels.shape}")
+    return pixels
+
+
+def official_recipe(task: Task, request: Request, writer: Writer) -> None:
+    """Read the images of the hard split, and divide them 80/10/10 by the protocol."""
+    assert task.grid is not None, "Pathfinder has a grid"
+    size = task.grid[0]
+    pattern = f"pathfinder{size}/curv_contour_length_14"
+    folder = RELEASE.find(request.data, [pattern], task=task.name)
+    listed = read_metadata(folder)
+    labels = np.array([label for _, label in listed], dtype=np.uint8)
+    request.say(f"{task.name}: reading {len(listed):,} images of {folder}")
+    writer.add_source(folder, images=len(listed))
+    parts = divide(labels, request.rules.validation, request.seed, task.name)
+    piece = max(_BLOCK, (1 << 26) // size**2)
+    for split, part in parts.items():
+        for first in range(0, len(part), piece):
+            some = part[first : first + piece]
+            images = np.stack([read_png(listed[index][0], size) for index in some])
+            if split == "train" and first == 0:
+                writer.facts |= grey_facts(images)
+            joined = rows(images.reshape(len(some), -1))
+            writer.append(split, joined.tokens, joined.lengths, labels[some])
+
+
+def divide(labels: Array, rule: Validation, seed: int, name: str) -> dict[str, Array]:
+    """Divide 80/10/10: test is taken away first, then validation."""
+    count = len(labels) // 10
+    if rule is Validation.HELD_OUT:
+        rest, test = stratified(labels, count, seed, name, "test")
+        train, held = stratified(labels[rest], count, seed, name)
+        return {"train": rest[train], "validation": rest[held], "test": test}
+    rest, test = hold_out(labels, count, rule, seed, name)
+    return {"train": rest[:-count], "validation": rest[-count:], "test": test}
+
+
+MINI = Scenery(size=16, contour_length=3, distractor_length=2, num_distractors=2, seed_distance=3.0)
+SCENERIES = {"pathfinder": LRA_32, "pathx": PATH_X, "pathfinder-mini": MINI}
