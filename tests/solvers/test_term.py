@@ -3,8 +3,11 @@ import math
 import pytest
 import torch
 
+from depthpde.operators.boundary import Boundary
+from depthpde.operators.laplacian import laplacian_matrix
+from depthpde.seeds import generator
 from depthpde.solvers.tableau import BACKWARD_EULER, EULER, RK4
-from depthpde.solvers.term import Limit, Term, add_terms
+from depthpde.solvers.term import Limit, Term, add_terms, diffusion_term
 
 LIMIT = Limit(quantity="r = α dt/dx²", rate=2.0, stiffness=4.0)
 
@@ -37,3 +40,22 @@ def test_terms_add_up() -> None:
 def test_a_lone_term_keeps_its_solver() -> None:
     term = Term(name="decay", rhs=lambda u, t: -u, solve=lambda v, scale, t: v / (1 + scale))
     assert add_terms((term,)) is term
+
+
+@pytest.mark.parametrize("boundary", [Boundary.NO_FLUX, Boundary.PERIODIC])
+def test_the_diffusion_term_knows_its_rate_its_solver_and_its_flow(boundary: Boundary) -> None:
+    u = torch.randn(2, 7, 3, generator=generator(0, "term"), dtype=torch.float64)
+    term = diffusion_term(0.6, dx=0.5, boundary=boundary)
+    L = 0.6 / 0.25 * laplacian_matrix(7, boundary=boundary)
+    eye = torch.eye(7, dtype=torch.float64)
+    assert term.solve is not None
+    assert term.flow is not None
+    torch.testing.assert_close(term.rhs(u, 0.0), L @ u)
+    torch.testing.assert_close(term.solve(u, 1.5, 0.0), torch.linalg.solve(eye - 1.5 * L, u))
+    torch.testing.assert_close(term.flow(u, 0.0, 1.5), torch.linalg.matrix_exp(1.5 * L) @ u)
+
+
+def test_the_diffusion_term_knows_its_limit() -> None:
+    limit = diffusion_term(0.6, dx=0.5).limit
+    assert limit is not None
+    assert limit.breach(EULER, 0.5) == "r = α dt/dx² = 1.2 is beyond 1/2; use dt ≤ 0.208"

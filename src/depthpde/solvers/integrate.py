@@ -146,7 +146,7 @@ def _explain(
     for index, fraction in turns:
         term = terms[index]
         exact = split is not None and term.flow is not None
-        breach = term.limit.breach(tableau, fraction * dt) if term.limit and not exact else None
+        breach = term.limit.breach(tableau, dt, fraction) if term.limit and not exact else None
         if breach:
             message = f"{head}: term '{term.name}': {breach}"
             return BlowUpError(message, time=t + dt, term=term.name)

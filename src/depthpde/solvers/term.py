@@ -12,6 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
+from depthpde.operators.boundary import Boundary
+from depthpde.operators.diffusion.dispatch import diffuse
+from depthpde.operators.laplacian import laplacian
+from depthpde.operators.stability import Scheme
 from depthpde.shapes import Field
 from depthpde.solvers.tableau import Tableau
 
@@ -41,12 +45,18 @@ class Limit:
         """Give the largest stable value of the quantity under a method."""
         return tableau.real_axis / self.stiffness
 
-    def breach(self, tableau: Tableau, dt: float) -> str | None:
-        """Say how a step of this size breaks the limit; None if it does not."""
-        value, bound = self.rate * dt, self.bound(tableau)
+    def breach(self, tableau: Tableau, dt: float, fraction: float = 1.0) -> str | None:
+        """Say how a step of this size breaks the limit; None if it does not.
+
+        Args:
+            tableau: The method.
+            dt: The step.
+            fraction: The part of the step that the term takes in one turn of a splitting.
+        """
+        value, bound = self.rate * dt * fraction, self.bound(tableau)
         if value <= bound * (1 + 1e-9):
             return None
-        largest = bound / self.rate
+        largest = bound / (self.rate * fraction)
         return f"{self.quantity} = {value:g} is beyond {_spell(bound)}; use dt ≤ {largest:.3g}"
 
 
@@ -64,6 +74,30 @@ class Term:
     """Exact flow; splitting prefers it to a Runge–Kutta step."""
     limit: Limit | None = None
     """What an explicit step must keep."""
+
+
+def diffusion_term(alpha: float, *, dx: float = 1.0, boundary: Boundary = Boundary.NO_FLUX) -> Term:
+    """Make the diffusion term with all that it knows about itself.
+
+        F(u) = α/dx² L u,    solve = (I − rL)⁻¹,    flow = exp(rL),    r = α dt/dx² ≤ ℓ/4
+
+    ℓ is the method's stable interval on the real axis: r ≤ 1/2 for Euler.
+
+    Args:
+        alpha: Diffusivity α.
+        dx: Distance between sites.
+        boundary: What the ends see.
+    """
+    rate = alpha / dx**2
+    return Term(
+        name="diffusion",
+        rhs=lambda u, t: rate * laplacian(u, boundary=boundary),
+        solve=lambda v, scale, t: diffuse(
+            v, rate * scale, scheme=Scheme.BACKWARD_EULER, boundary=boundary
+        ),
+        flow=lambda u, t, dt: diffuse(u, rate * dt, scheme=Scheme.EXACT, boundary=boundary),
+        limit=Limit(quantity="r = α dt/dx²", rate=rate, stiffness=4.0),
+    )
 
 
 def add_terms(terms: tuple[Term, ...]) -> Term:
