@@ -1,0 +1,1 @@
+"""The claims of the papers, one a file: statement, prediction, measurement, verdict."""

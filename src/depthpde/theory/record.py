@@ -1,0 +1,53 @@
+"""Findings as a plain file that scripts read."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from depthpde import __version__
+from depthpde.theory.claim import Finding, Verdict
+
+
+def as_record(findings: Sequence[Finding]) -> dict[str, Any]:
+    """Gather findings with what they were computed by; no clock, no host, no path."""
+    import torch
+
+    return {
+        "verdict": overall(findings).value,
+        "versions": {
+            "depthpde": __version__,
+            "python": platform.python_version(),
+            "torch": torch.__version__,
+        },
+        "findings": [finding.as_json() for finding in findings],
+    }
+
+
+def overall(findings: Sequence[Finding]) -> Verdict:
+    """Judge all findings together: the worst verdict is the verdict."""
+    verdicts = {finding.verdict for finding in findings}
+    for worst in (Verdict.FAILS, Verdict.BLIND):
+        if worst in verdicts:
+            return worst
+    return Verdict.HOLDS
+
+
+def to_json(findings: Sequence[Finding]) -> str:
+    """Write findings as JSON text: the same findings give the same bytes."""
+    return json.dumps(as_record(findings), indent=2, ensure_ascii=False) + "\n"
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file so that a reader sees the old one or the new one, never half of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        draft.write_text(text, encoding="utf-8")
+        os.replace(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)

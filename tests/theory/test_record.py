@@ -1,0 +1,59 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from depthpde.theory.claim import Check, Comparison, Finding, Verdict
+from depthpde.theory.record import overall, to_json, write_whole
+
+
+def finding(measured: float, refuting: float) -> Finding:
+    def at_most_one(value: float) -> Check:
+        return Check(quantity="x", predicted=1.0, measured=value, comparison=Comparison.AT_MOST)
+
+    return Finding(
+        name="small",
+        statement="x is small",
+        equation="x ≤ 1",
+        source="here",
+        checks=(at_most_one(measured),),
+        counterexample="a large x",
+        refutation=at_most_one(refuting),
+        plots=(),
+    )
+
+
+HOLDS, FAILS, BLIND = finding(0.5, 2.0), finding(2.0, 2.0), finding(0.5, 0.5)
+
+
+def test_the_worst_verdict_is_the_verdict() -> None:
+    assert overall([HOLDS, HOLDS]) is Verdict.HOLDS
+    assert overall([HOLDS, BLIND]) is Verdict.BLIND
+    assert overall([BLIND, FAILS, HOLDS]) is Verdict.FAILS
+
+
+def test_the_same_findings_give_the_same_bytes() -> None:
+    assert to_json([HOLDS, FAILS]) == to_json([finding(0.5, 2.0), finding(2.0, 2.0)])
+
+
+def test_the_record_says_what_computed_it() -> None:
+    record = json.loads(to_json([HOLDS]))
+    assert set(record["versions"]) == {"depthpde", "python", "torch"}
+    assert record["verdict"] == record["findings"][0]["verdict"] == "holds"
+
+
+def test_a_write_replaces_the_whole_file_and_leaves_no_draft(tmp_path: Path) -> None:
+    target = tmp_path / "deep" / "theory.json"
+    write_whole(target, "a longer first text")
+    write_whole(target, "second")
+    assert target.read_text() == "second"
+    assert [each.name for each in target.parent.iterdir()] == ["theory.json"]
+
+
+def test_a_write_that_fails_keeps_the_old_file_and_leaves_no_draft(tmp_path: Path) -> None:
+    target = tmp_path / "theory.json"
+    write_whole(target, "old")
+    with pytest.raises(UnicodeEncodeError, match="surrogates not allowed"):
+        write_whole(target, "new \ud800")
+    assert target.read_text() == "old"
+    assert [each.name for each in tmp_path.iterdir()] == ["theory.json"]
