@@ -1,7 +1,9 @@
+import dataclasses
 import json
 import math
 
 import pytest
+import torch
 
 from depthpde.theory.claim import (
     Check,
@@ -91,3 +93,16 @@ def test_a_line_is_made_of_plain_short_floats() -> None:
     assert series.y == (0.3333333, math.inf)
     plot = Plot(title="t", x_label="x", y_label="y", series=(series,), description="d")
     assert plot.series[0].role is Role.BASELINE
+
+
+def test_examining_leaves_the_number_of_threads_as_it_was() -> None:
+    before = torch.get_num_threads()
+    seen = []
+
+    def measure() -> Evidence:
+        seen.append(torch.get_num_threads())
+        return Evidence(checks=(number(0.5),))
+
+    examine(dataclasses.replace(claim(0.9, 1.1), measure=measure))
+    assert seen == [1]
+    assert torch.get_num_threads() == before

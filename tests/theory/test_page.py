@@ -17,7 +17,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 @pytest.fixture(scope="module")
 def findings() -> list[Finding]:
-    return [examine(CLAIMS[name]) for name in ("spectrum", "cfl", "heat-kernel")]
+    return [examine(CLAIMS[name]) for name in ("spectrum", "energy-decay", "commutator")]
 
 
 @pytest.fixture(scope="module")
