@@ -11,6 +11,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from depthpde.layers.diffusion import AdaptiveDiffusion
 from depthpde.operators.diffusion.dispatch import diffuse
 from depthpde.operators.energy import dirichlet_energy
 from depthpde.operators.laplacian import laplacian
@@ -37,6 +38,19 @@ def _column_sums(name: str, matrix: Tensor) -> Check:
         quantity=f"largest |column sum − 1|, {name}",
         predicted=0.0,
         measured=float((matrix.sum(dim=0) - 1).abs().max()),
+        comparison=Comparison.AT_MOST,
+        tolerance=1e-14,
+    )
+
+
+def _layer_keeps_the_mean() -> Check:
+    u = 1 + random_field("adaptive/field")
+    with torch.no_grad():
+        after = AdaptiveDiffusion(u.shape[2], steps=8, dtype=torch.float64)(u)
+    return Check(
+        quantity="largest change of a feature's mean by the layer, 8 steps",
+        predicted=0.0,
+        measured=float((after.mean(dim=1) - u.mean(dim=1)).abs().max()),
         comparison=Comparison.AT_MOST,
         tolerance=1e-14,
     )
@@ -76,6 +90,7 @@ def _measure() -> Evidence:
                 measured=float(after / before),
                 comparison=Comparison.AT_MOST,
             ),
+            _layer_keeps_the_mean(),
         )
     )
 

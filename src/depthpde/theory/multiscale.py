@@ -9,31 +9,43 @@ mean number of steps (one budget). Derivation: docs/equations.md §10.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
+from depthpde.layers.diffusion import SCALES, MultiscaleDiffusion
 from depthpde.operators.diffusion.dispatch import diffuse
 from depthpde.operators.energy import band_energies, cosine_transform
-from depthpde.operators.laplacian import frequencies
+from depthpde.operators.laplacian import eigenvectors, frequencies
 from depthpde.shapes import Field
 from depthpde.theory.claim import Check, Claim, Comparison, Evidence, Plot, Role, Series, line
-from depthpde.theory.measurement import random_field
+from depthpde.theory.measurement import matrix_of, random_field
 
-SITES, RATIO = 256, 0.25
-STEPS = (1, 4, 16)
-MEAN_STEPS = sum(STEPS) // len(STEPS)
+SITES, FEATURES, RATIO = 256, 16, 0.25
+STEPS = {name: scale.steps for name, scale in SCALES.items()}
+MEAN_STEPS = sum(STEPS.values()) // len(STEPS)
 BANDS = ("low", "low-mid", "high-mid", "high")
 
 
 def _field() -> Field:
-    return random_field("multiscale", length=SITES, dim=16)
+    return random_field("multiscale", length=SITES, dim=FEATURES)
 
 
-def _mix(u: Field, steps: Sequence[int], ratios: Sequence[float]) -> Field:
-    parts = [diffuse(u, r, steps=s) for s, r in zip(steps, ratios, strict=True)]
-    return torch.stack(parts).mean(dim=0)
+def _layer(dim: int = FEATURES) -> MultiscaleDiffusion:
+    """Build the layer with its three named scales, equal weights and r = 1/4 for all."""
+    layer = MultiscaleDiffusion(
+        dim, scales=" ".join(STEPS), bound=2 * RATIO, initial_ratio=RATIO, dtype=torch.float64
+    )
+    return layer.requires_grad_(False)
+
+
+def _mixed() -> Field:
+    out: Field = _layer()(_field())
+    return out
+
+
+def _single() -> Field:
+    return diffuse(_field(), RATIO, steps=MEAN_STEPS)
 
 
 def _response(omega: Tensor, steps: int, ratio: float = RATIO) -> Tensor:
@@ -41,7 +53,7 @@ def _response(omega: Tensor, steps: int, ratio: float = RATIO) -> Tensor:
 
 
 def _mixed_response(omega: Tensor) -> Tensor:
-    return torch.stack([_response(omega, s) for s in STEPS]).mean(dim=0)
+    return torch.stack([_response(omega, steps) for steps in STEPS.values()]).mean(dim=0)
 
 
 def _balance(energies: Tensor) -> float:
@@ -60,51 +72,60 @@ def _more_balanced(name: str, mixed: Field, single: Field) -> Check:
 
 
 def _by_formula() -> Check:
-    u = _field()
-    power = cosine_transform(u).square().sum(dim=2)
+    power = cosine_transform(_field()).square().sum(dim=2)
     response = _mixed_response(frequencies(SITES)) ** 2
     predicted = (response * power).reshape(len(BANDS), -1).sum(dim=1)
     return Check(
         quantity="balance of the four band energies of the mix, against |H_mix|²",
         predicted=_balance(predicted),
-        measured=_balance(band_energies(_mix(u, STEPS, [RATIO] * 3))[0]),
+        measured=_balance(band_energies(_mixed())[0]),
         tolerance=1e-12,
     )
 
 
+def _transfer_function() -> Check:
+    layer, modes = _layer(dim=1), eigenvectors(SITES)
+    measured = torch.diagonal(modes.mT @ matrix_of(layer, SITES) @ modes)
+    predicted = layer.transfer_function(frequencies(SITES))[:, 0].real
+    return Check(
+        quantity="largest error of the layer's H(ω) over all modes",
+        predicted=0.0,
+        measured=float((measured - predicted).abs().max()),
+        comparison=Comparison.AT_MOST,
+        tolerance=1e-13,
+    )
+
+
 def _no_band_loses() -> Check:
-    u = _field()
-    mixed = band_energies(_mix(u, STEPS, [RATIO] * 3))
-    single = band_energies(diffuse(u, RATIO, steps=MEAN_STEPS))
     return Check(
         quantity="smallest band energy of the mix over that of the single scale",
         predicted=1.0,
-        measured=float((mixed / single).min()),
+        measured=float((band_energies(_mixed()) / band_energies(_single())).min()),
         comparison=Comparison.AT_LEAST,
     )
 
 
 def _one_step_scales() -> Check:
     u, ratios = _field(), (0.05, 0.15, 0.25)
-    return _more_balanced(
-        "one-step scales", _mix(u, (1, 1, 1), ratios), diffuse(u, sum(ratios) / 3)
-    )
+    mixed = torch.stack([diffuse(u, ratio) for ratio in ratios]).mean(dim=0)
+    return _more_balanced("one-step scales", mixed, diffuse(u, sum(ratios) / 3))
 
 
 def _responses() -> Plot:
     omega = torch.linspace(0, math.pi, 61, dtype=torch.float64)
-    names = [
-        f"{word}, {s} step{'s' * (s > 1)}"
-        for word, s in zip(("fast", "medium", "slow"), STEPS, strict=True)
-    ]
     return Plot(
-        title="The mix passes what each scale alone would stop",
+        title="The mix passes what a single scale would stop",
         x_label="frequency ω, radians per site",
         y_label="transfer function H(ω)",
         series=(
             *(
-                line(name, omega.tolist(), _response(omega, s).tolist(), Role.BASELINE)
-                for name, s in zip(names, STEPS, strict=True)
+                line(
+                    f"{name}, {steps} step{'s' * (steps > 1)}",
+                    omega.tolist(),
+                    _response(omega, steps).tolist(),
+                    Role.BASELINE,
+                )
+                for name, steps in STEPS.items()
             ),
             line("mix of the three", omega.tolist(), _mixed_response(omega).tolist()),
             line(
@@ -114,17 +135,16 @@ def _responses() -> Plot:
                 Role.FORMULA,
             ),
         ),
-        description=f"Transfer functions at r = 1/4 for {STEPS[0]}, {STEPS[1]} and {STEPS[2]} "
-        f"steps, their mean, and a single scale of {MEAN_STEPS} steps. The mean lies above the "
+        description="Transfer functions at r = 1/4 for "
+        + ", ".join(f"{name} ({steps})" for name, steps in STEPS.items())
+        + f" steps, their mean, and a single scale of {MEAN_STEPS} steps. The mean lies above the "
         "single scale at every frequency.",
     )
 
 
 def _bands() -> Plot:
-    u = _field()
-    whole = band_energies(u).sum()
-    mixed = band_energies(_mix(u, STEPS, [RATIO] * 3))[0] / whole
-    single = band_energies(diffuse(u, RATIO, steps=MEAN_STEPS))[0] / whole
+    whole = band_energies(_field()).sum()
+    mixed, single = (band_energies(each)[0] / whole for each in (_mixed(), _single()))
     return Plot(
         title="Energy kept in four bands: single scale against the mix",
         x_label="frequency band",
@@ -150,11 +170,11 @@ def _bands() -> Plot:
 
 
 def _measure() -> Evidence:
-    u = _field()
     return Evidence(
         checks=(
             _by_formula(),
-            _more_balanced("mix", _mix(u, STEPS, [RATIO] * 3), diffuse(u, RATIO, steps=MEAN_STEPS)),
+            _transfer_function(),
+            _more_balanced("mix", _mixed(), _single()),
             _no_band_loses(),
         ),
         plots=(_responses(), _bands()),

@@ -52,7 +52,7 @@
     id: script.dataset.for, data: JSON.parse(script.textContent),
   }));
 
-  const controls = ["ratio", "fast", "medium", "slow"].map((id) => document.getElementById(id));
+  const controls = ["ratio", "slow", "medium", "fast"].map((id) => document.getElementById(id));
   const omegas = Array.from({ length: 91 }, (_, k) => (Math.PI * k) / 90);
   const response = (r, steps) => omegas.map((w) => Math.pow(1 - 4 * r * Math.sin(w / 2) ** 2, steps));
 
@@ -96,8 +96,8 @@
     const data = {
       x: "frequency ω, radians per site", y: "H(ω)", logX: false, logY: false, bars: false,
       series: [
-        named("fast", scales[0], "baseline"), named("medium", scales[1], "baseline"),
-        named("slow", scales[2], "baseline"), named("single, same mean", single, "formula"),
+        named("slow", scales[0], "baseline"), named("medium", scales[1], "baseline"),
+        named("fast", scales[2], "baseline"), named("single, same mean", single, "formula"),
         named("mix", mix, r > 0.5 ? "warning" : "ours"),
       ],
     };
