@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 SUMMARY = "list, prepare, verify and show the tasks: Long Range Arena, MNIST, 20 Newsgroups, text"
+_ORDER = ["train", "validation", "test", "documents"]
 EXAMPLES = """examples:
   depthpde data list
   depthpde data prepare --all-mini --data FOLDER
@@ -244,7 +245,7 @@ def _show(args: argparse.Namespace) -> int:
 
 def _sizes(manifest: dict[str, Any]) -> str:
     parts = []
-    for split in sorted(manifest["splits"], key=("train validation test documents".split()).index):
+    for split in sorted(manifest["splits"], key=_ORDER.index):
         entry = manifest["splits"][split]
         amount = "tokens" if manifest["kind"] == "language" else "examples"
         parts.append(f"{split} {entry[amount]:,}")

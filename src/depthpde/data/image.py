@@ -183,7 +183,7 @@ def _from_sheets(path: Path) -> Iterator[tuple[str, bytes]]:
             f"{path} holds WebP sheets, which need Pillow: pip install 'depthpde[data]'"
         ) from error
     try:
-        with np.load(path, allow_pickle=False) as sheets:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as sheets:
             for name in BATCHES:
                 tiles = [
                     np.asarray(

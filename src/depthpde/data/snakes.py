@@ -174,14 +174,12 @@ def _seeds(c: Array, key: np.uint64, state: Array, paddles: Array, angles: Array
 def _seeds_in_corners(
     c: Array, key: np.uint64, state: Array, paddles: Array, angles: Array
 ) -> bool:
-    """Start in two opposite corners, one along the rows and back, or one down the columns."""
-    heading = 0.5 * math.pi * math.floor(2.0 * _next(key, state))
+    """Start near two opposite corners, each curve towards the inside."""
     for snake in range(2):
         corner = c[CORNER] if snake == 0 else c[SIZE] - c[CORNER]
         y = corner + 2.0 * _next(key, state) - 1.0
         x = corner + 2.0 * _next(key, state) - 1.0
-        lean = (2.0 * _next(key, state) - 1.0) * math.pi / 8.0
-        angles[snake] = heading + snake * math.pi + lean
+        angles[snake] = snake * math.pi + 0.5 * math.pi * _next(key, state)
         if not _place(c, y, x, angles[snake], paddles[snake]):
             return False
     return True
@@ -247,7 +245,7 @@ def scene(
     count = 2 * int(c[CONTOUR])
     for _ in range(int(c[DISTRACTORS])):
         count += _distractor(c, key, state, paddles, angles, count)
-    origin = int(2.0 * _next(key, state))
+    origin = 0 if c[CORNER] > 0.0 else int(2.0 * _next(key, state))
     end = 2 * int(c[CONTOUR]) - 2 + (origin if label else 1 - origin)
     markers[0, 0] = paddles[origin, 0]
     markers[0, 1] = paddles[origin, 1]
@@ -292,6 +290,17 @@ def _ink(c: Array, p: Array, radius: float, contrast: float, image: Array) -> No
             level = round(255.0 * min(1.0, contrast * share))
             if level > image[row, column]:
                 image[row, column] = level
+
+
+@kernel
+def mark(c: Array, margins: Array, key: np.uint64, first: int, labels: Array, marks: Array) -> None:
+    """Lay out consecutive scenes, and note their marked tips [scenes, 2, 2] without drawing."""
+    paddles = np.zeros((MAX_PADDLES, 4))
+    own = c.copy()
+    for each in range(len(labels)):
+        number = first + each
+        own[MARGIN] = margins[number % len(margins)]
+        scene(own, key, number, labels[each], paddles, marks[each])
 
 
 @kernel

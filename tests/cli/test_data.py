@@ -1,0 +1,142 @@
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from depthpde.cli.main import main
+from depthpde.data.tasks import TASKS
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("prepared")
+    assert main(["data", "prepare", "listops-mini", "pathfinder-mini", "--out", str(folder)]) == 0
+    return folder
+
+
+def said(capsys) -> dict:
+    return json.loads(capsys.readouterr().out)
+
+
+def test_the_list_tells_sizes_and_what_is_missing(tmp_path: Path, out: Path, capsys) -> None:
+    assert main(["data", "list", "--data", str(tmp_path), "--out", str(out)]) == 0
+    text = capsys.readouterr().out
+    for name in TASKS:
+        assert f"{name} " in text
+    assert "missing: CIFAR-10 — get it from https://www.cs.toronto.edu" in text
+    assert main(["data", "list", "--data", str(tmp_path), "--out", str(out), "--json"]) == 0
+    status = {row["task"]: row["status"] for row in said(capsys)["tasks"]}
+    assert status["listops-mini"] == "prepared"
+    assert status["listops"] == "ready"
+    assert status["image"] == "missing"
+
+
+def test_what_is_prepared_is_not_prepared_again_unless_forced_or_other(out: Path, capsys) -> None:
+    base = ["data", "prepare", "listops-mini", "--out", str(out)]
+    before = (out / "listops-mini" / "manifest.json").stat().st_mtime_ns
+    assert main(base) == 0
+    assert "prepared already" in capsys.readouterr().err
+    assert (out / "listops-mini" / "manifest.json").stat().st_mtime_ns == before
+    assert main([*base, "--force", "--json"]) == 0
+    assert said(capsys)["prepared"][0]["task"] == "listops-mini"
+    assert (out / "listops-mini" / "manifest.json").stat().st_mtime_ns > before
+
+
+def test_another_seed_is_prepared_anew(out: Path, capsys) -> None:
+    base = ["data", "prepare", "pathfinder-mini", "--out", str(out)]
+    assert main([*base, "--seed", "1"]) == 0
+    assert json.loads((out / "pathfinder-mini" / "manifest.json").read_text())["seed"] == 1
+    assert main(base) == 0
+    (out / "pathfinder-mini" / "manifest.json").write_text("{}")
+    assert main(base) == 0
+    assert json.loads((out / "pathfinder-mini" / "manifest.json").read_text())["seed"] == 0
+
+
+def test_verify_is_0_when_whole_and_1_when_changed(out: Path, tmp_path: Path, capsys) -> None:
+    assert main(["data", "verify", "--out", str(out)]) == 0
+    assert "listops-mini: whole" in capsys.readouterr().out
+    folder = tmp_path / "listops-mini"
+    subprocess.run(["cp", "-r", out / "listops-mini", folder], check=True)
+    (folder / "test.tokens.u8").write_bytes(b"short")
+    assert main(["data", "verify", "listops-mini", "--out", str(tmp_path)]) == 1
+    assert "has changed since it was prepared" in capsys.readouterr().out
+    assert main(["data", "verify", "--out", str(tmp_path), "--json"]) == 1
+    assert len(said(capsys)["problems"]["listops-mini"]) == 1
+
+
+def test_show_prints_a_tree_and_draws_a_picture(out: Path, tmp_path: Path, capsys) -> None:
+    assert main(["data", "show", "listops-mini", "--out", str(out), "--count", "2"]) == 0
+    text = capsys.readouterr().out
+    assert "listops-mini · train 1 · label" in text
+    assert " = " in text
+    base = ["data", "show", "pathfinder-mini", "--out", str(out), "--png", str(tmp_path / "png")]
+    assert main(base) == 0
+    assert "@" in capsys.readouterr().out
+    assert main([*base, "--split", "test", "--json"]) == 0
+    assert Path(said(capsys)["examples"][0]["png"]).read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_task_without_its_files_is_2_alone_and_1_among_others(tmp_path: Path, capsys) -> None:
+    base = ["data", "prepare", "--data", str(tmp_path), "--out", str(tmp_path / "out")]
+    assert main([*base, "text"]) == 2
+    assert "text needs the IMDb reviews" in capsys.readouterr().err
+    assert main([*base, "text", "image"]) == 1
+    assert "image needs CIFAR-10" in capsys.readouterr().err
+    assert not list((tmp_path / "out").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["prepare"], "name a task, or pass --all-mini or --all"),
+        (["prepare", "listop"], "did you mean 'listops'?"),
+        (["prepare", "listops", "--protocol", "lra-2019"], "did you mean 'lra-2020'?"),
+        (["show", "texts"], "did you mean 'text'?"),
+        (["show", "text"], "is not prepared"),
+        (["show", "text", "--count", "0"], "`count` must be at least 1"),
+        (["verify"], "holds no prepared task"),
+    ],
+)
+def test_wrong_input_is_2_and_says_what_to_do(tmp_path: Path, capsys, arguments, says) -> None:
+    assert main(["data", *arguments, "--out", str(tmp_path / "out")]) == 2
+    assert says in capsys.readouterr().err
+
+
+def test_all_takes_what_is_there(tmp_path: Path, capsys, monkeypatch) -> None:
+    only = {name: TASKS[name] for name in ("listops-mini", "text")}
+    monkeypatch.setattr("depthpde.data.tasks.TASKS", only)
+    monkeypatch.delenv("DEPTHPDE_DATA", raising=False)
+    assert main(["data", "prepare", "--all", "--out", str(tmp_path), "--json"]) == 0
+    assert [each["task"] for each in said(capsys)["prepared"]] == ["listops-mini"]
+
+
+def test_every_mini_task_is_prepared_from_the_official_files(tmp_path: Path, capsys) -> None:
+    data = Path(os.environ.get("DEPTHPDE_DATA") or ROOT / ".." / "shared" / "data").resolve()
+    if not data.is_dir():
+        pytest.skip("no official files: set DEPTHPDE_DATA to the folder that holds them")
+    pytest.importorskip("PIL")
+    assert main(["data", "prepare", "--all-mini", "--data", str(data), "--out", str(tmp_path)]) == 0
+    assert main(["data", "verify", "--out", str(tmp_path), "--json"]) == 0
+    capsys.readouterr()
+    for task in TASKS.values():
+        if task.mini:
+            manifest = json.loads((tmp_path / task.name / "manifest.json").read_text())
+            amount = "tokens" if task.kind == "language" else "examples"
+            sizes = {name: manifest["splits"][name][amount] for name in task.splits}
+            assert sizes == dict(task.splits), task.name
+
+
+def test_help_shows_examples_without_torch() -> None:
+    code = (
+        "import sys; from depthpde.cli.main import main\n"
+        "try: main(['data', '--help'])\n"
+        "except SystemExit: print('torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.count("depthpde data ") >= 6
+    assert done.stdout.strip().endswith("False")

@@ -1,0 +1,103 @@
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from depthpde.data import library
+from depthpde.data.library import (
+    default_data,
+    default_out,
+    folder_of,
+    load,
+    prepare,
+    prepared_tasks,
+    resolved,
+    verify,
+)
+from depthpde.data.prepared import read_manifest
+from depthpde.data.tasks import TASKS
+
+
+@pytest.fixture
+def small(monkeypatch) -> None:
+    sizes = {"train": 60, "validation": 20, "test": 20}
+    for name in ("listops-mini", "pathfinder-mini", "listops"):
+        monkeypatch.setitem(TASKS, name, dataclasses.replace(TASKS[name], splits=sizes))
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("name", ["listops-mini", "pathfinder-mini"])
+def test_the_same_request_gives_the_same_bytes(tmp_path: Path, name: str) -> None:
+    one = prepare(name, out=tmp_path / "one", workers=1)
+    two = prepare(TASKS[name], out=tmp_path / "two", workers=2)
+    assert {each.name: each.read_bytes() for each in one.iterdir()} == {
+        each.name: each.read_bytes() for each in two.iterdir()
+    }
+    other = prepare(name, out=tmp_path / "three", seed=1)
+    assert read_manifest(other)["columns"] != read_manifest(one)["columns"]
+
+
+@pytest.mark.usefixtures("small")
+def test_the_manifest_tells_where_the_arrays_come_from(tmp_path: Path) -> None:
+    manifest = read_manifest(prepare("listops-mini", out=tmp_path, seed=3))
+    assert manifest["seed"] == 3
+    assert manifest["generator"] == 1
+    assert manifest["protocol"] == "strict"
+    assert manifest["sources"] == []
+    assert set(manifest["facts"]["baselines"]) == {
+        "majority", "root_operator", "root_digits", "root_applied"
+    }  # fmt: skip
+
+
+@pytest.mark.usefixtures("small")
+def test_protocols_lie_side_by_side(tmp_path: Path) -> None:
+    prepare("listops", out=tmp_path)
+    prepare("listops", out=tmp_path, protocol="nystrom-2021")
+    assert list(prepared_tasks(tmp_path)) == ["listops", "listops@nystrom-2021"]
+    assert load("listops", "test", out=tmp_path).padding is None
+    assert load("listops", "test", out=tmp_path, protocol="nystrom-2021").padding == 2048
+    assert resolved(TASKS["listops"], "lra-2020")[0].vocabulary == 17
+
+
+def test_what_is_not_prepared_says_what_to_run(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"not prepared .* run: depthpde data prepare text"):
+        load("text", "train", out=tmp_path)
+    with pytest.raises(FileNotFoundError, match="holds no prepared task; run: depthpde data prep"):
+        verify(tmp_path)
+    assert prepared_tasks(tmp_path / "nowhere") == {}
+
+
+@pytest.mark.usefixtures("small")
+def test_arrays_of_an_older_recipe_are_refused(tmp_path: Path, monkeypatch) -> None:
+    prepare("listops-mini", out=tmp_path)
+    newer = dataclasses.replace(TASKS["listops-mini"], generator=2)
+    monkeypatch.setitem(TASKS, "listops-mini", newer)
+    with pytest.raises(ValueError, match="must come from version 2 of its recipe, got 1; run: dep"):
+        load("listops-mini", "train", out=tmp_path)
+
+
+@pytest.mark.usefixtures("small")
+def test_verifying_finds_what_changed(tmp_path: Path) -> None:
+    folder = prepare("listops-mini", out=tmp_path)
+    assert verify(tmp_path) == {"listops-mini": []}
+    path = folder / "test.labels.u8"
+    path.write_bytes(bytes(len(path.read_bytes())))
+    assert "has changed" in verify(tmp_path, ["listops-mini"])["listops-mini"][0]
+    assert "not prepared" in verify(tmp_path, ["text"])["text"][0]
+
+
+def test_unknown_names_are_refused_with_the_nearest(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"`task` must be one of .* did you mean 'listops-mini'"):
+        prepare("listopsmini", out=tmp_path)
+    with pytest.raises(ValueError, match="`workers` must be at least 1, got 0"):
+        prepare("listops-mini", out=tmp_path, workers=0)
+
+
+def test_folders_come_from_the_environment(monkeypatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert default_out() == tmp_path / "depthpde" / "data"
+    monkeypatch.setenv(library.ENVIRONMENT, str(tmp_path / "official"))
+    assert default_data() == tmp_path / "official"
+    monkeypatch.delenv(library.ENVIRONMENT)
+    assert default_data() is None
+    assert folder_of("x", tmp_path, "lra-2020") == tmp_path / "x@lra-2020"

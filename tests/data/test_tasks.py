@@ -1,0 +1,64 @@
+import subprocess
+import sys
+
+import pytest
+
+from depthpde.data.task import Input, Kind, Task
+from depthpde.data.tasks import TASKS
+
+FIVE = ("listops", "text", "retrieval", "image", "pathfinder")
+
+
+@pytest.mark.parametrize("task", TASKS.values(), ids=list(TASKS))
+def test_every_task_is_consistent(task: Task) -> None:
+    assert TASKS[task.name] is task
+    assert list(task.splits) == ["train", "validation", "test"]
+    assert (task.grid is not None) == (task.kind is Kind.IMAGE)
+    assert task.inputs == ((Input.TOKEN, Input.LINEAR) if task.grid else (Input.TOKEN,))
+    assert task.classes <= 256 or task.kind is Kind.LANGUAGE
+    assert task.vocabulary > task.shift
+    assert task.length <= 256 or not task.mini
+
+
+def test_the_whole_arena_is_there_and_has_a_mini_of_everything() -> None:
+    assert {*FIVE, "pathx", "mnist", "fashion-mnist", "newsgroups"} <= TASKS.keys()
+    for name in (*FIVE, "mnist", "newsgroups"):
+        assert TASKS[f"{name}-mini"].mini
+        assert not TASKS[name].mini
+
+
+def test_the_published_sizes_of_the_arena() -> None:
+    assert [tuple(TASKS[name].splits.values()) for name in FIVE] == [
+        (96_000, 2_000, 2_000),
+        (22_500, 2_500, 25_000),
+        (147_086, 18_090, 17_437),
+        (45_000, 5_000, 10_000),
+        (160_000, 20_000, 20_000),
+    ]
+    assert [TASKS[name].length for name in FIVE] == [2000, 4000, 4000, 1024, 1024]
+
+
+def test_refuses_a_task_that_contradicts_itself() -> None:
+    given = {
+        "name": "x", "title": "x", "family": "x", "kind": Kind.IMAGE, "vocabulary": 2,
+        "classes": 2, "recipe": TASKS["mnist"].recipe, "splits": {"train": 1},
+    }  # fmt: skip
+    with pytest.raises(
+        ValueError, match=r"`grid` must have as many pixels as `length`, got \(2, 3"
+    ):
+        Task(**given, length=5, grid=(2, 3))
+    with pytest.raises(ValueError, match="`length` must be at least 1, got 0"):
+        Task(**given, length=0)
+    with pytest.raises(
+        ValueError, match="`splits` must be one of train, validation, test, got 'va"
+    ):
+        Task(**given | {"splits": {"val": 1}}, length=5)
+
+
+def test_the_table_is_read_without_torch_or_numba() -> None:
+    code = (
+        "import sys, depthpde.data.library, depthpde.cli.data\n"
+        "print([name for name in ('torch', 'numba', 'scipy', 'PIL') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
