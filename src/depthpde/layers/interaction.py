@@ -1,0 +1,152 @@
+"""Attention: the nonlocal term as a layer, open to what is placed inside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from depthpde.errors import check_field, check_mask, check_positive, check_range
+from depthpde.operators.interaction import attention_weights, interact
+from depthpde.shapes import Field, Mask
+
+
+class Inside(StrEnum):
+    """What passes by inside attention."""
+
+    QUERY = "query"
+    """[batch, length, dim], heads side by side."""
+    KEY = "key"
+    """[batch, length, dim]."""
+    VALUE = "value"
+    """[batch, length, dim]: what attention mixes."""
+    WEIGHTS = "weights"
+    """[batch, heads, length, length]: the kernel itself; only where attention is explicit."""
+    HEADS = "heads"
+    """[batch, length, dim]: each head's output, before they are mixed."""
+
+
+At = Callable[[Inside, Tensor], Tensor]
+"""Takes what passes by and gives back what goes on, in the same shape."""
+
+
+def leave(place: Inside, u: Tensor) -> Tensor:
+    """Let everything pass as it is."""
+    return u
+
+
+class Attention(nn.Module):
+    """Mix every site with the others, by content.
+
+        A[u] = W_out concat_h( K_h v_h ),    K_h = softmax(q_h k_hᵀ / √head_dim)
+
+    Every row of K sums to one, so a head's output stays in the convex hull of its values.
+    Padding is never looked at; a sequence of nothing but padding looks at itself. Learned: the
+    four projections.
+
+    Args:
+        dim: Features of the field.
+        heads: Number of heads; divides `dim`.
+        causal: Whether a site sees only itself and what stands before it.
+        rotation: Turns queries and keys by their site, [batch, heads, length, head_dim] each;
+            None leaves them.
+        dropout: Share of the weights dropped in training.
+        explicit: Whether the weights are formed, so that something can be placed on them; costs
+            a matrix [length, length] a head where the fused path keeps none.
+        device: Where the parameters live.
+        dtype: Their precision.
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        heads: int,
+        *,
+        causal: bool = False,
+        rotation: Callable[[Tensor], Tensor] | None = None,
+        dropout: float = 0.0,
+        explicit: bool = False,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        self.dim = check_positive("dim", dim)
+        self.heads = check_positive("heads", heads)
+        if dim % heads:
+            raise ValueError(
+                f"`heads` must divide `dim`, got {heads} heads and dim {dim}; "
+                f"use one of {[each for each in range(1, dim + 1) if dim % each == 0]}"
+            )
+        self.causal = causal
+        self.rotation = rotation
+        self.dropout = check_range("dropout", dropout, 0.0, 1.0)
+        self.explicit = explicit
+        self.query, self.key, self.value, self.out = (
+            nn.Linear(dim, dim, device=device, dtype=dtype) for _ in range(4)
+        )
+
+    def forward(self, u: Field, at: At = leave, *, valid_mask: Mask | None = None) -> Field:
+        """Return the increment that attention makes of a field.
+
+        Args:
+            u: The field, [batch, length, dim].
+            at: Called with each thing that passes by; what it gives back goes on.
+            valid_mask: True = real token.
+        """
+        check_field("u", u, dim=self.dim)
+        if valid_mask is not None:
+            check_mask("valid_mask", valid_mask, u)
+        query = self._split(at(Inside.QUERY, self.query(u)))
+        key = self._split(at(Inside.KEY, self.key(u)))
+        value = self._split(at(Inside.VALUE, self.value(u)))
+        if self.rotation is not None:
+            query, key = self.rotation(query), self.rotation(key)
+        mix = self._mix_explicitly if self.explicit else self._mix
+        mixed = mix(query, key, value, valid_mask, at)
+        return self.out(at(Inside.HEADS, mixed.transpose(1, 2).flatten(2)))
+
+    def extra_repr(self) -> str:
+        """Say what the sub-modules do not."""
+        return f"heads={self.heads}, causal={self.causal}, explicit={self.explicit}"
+
+    def _mix(
+        self, query: Tensor, key: Tensor, value: Tensor, valid_mask: Mask | None, at: At
+    ) -> Tensor:
+        dropout = self.dropout if self.training else 0.0
+        if valid_mask is None:
+            return F.scaled_dot_product_attention(
+                query, key, value, dropout_p=dropout, is_causal=self.causal
+            )
+        seen = (valid_mask | ~valid_mask.any(dim=1, keepdim=True))[:, None, None, :]
+        if self.causal:
+            # The diagonal stays open: a padded site before the first token has no other to see.
+            length = seen.shape[-1]
+            past = torch.ones(length, length, dtype=torch.bool, device=seen.device).tril()
+            seen = seen & past | torch.eye(length, dtype=torch.bool, device=seen.device)
+        return F.scaled_dot_product_attention(query, key, value, attn_mask=seen, dropout_p=dropout)
+
+    def _mix_explicitly(
+        self, query: Tensor, key: Tensor, value: Tensor, valid_mask: Mask | None, at: At
+    ) -> Tensor:
+        weights = attention_weights(query, key, valid_mask=valid_mask, causal=self.causal)
+        weights = renormalise(at(Inside.WEIGHTS, weights))
+        weights = F.dropout(weights, self.dropout, self.training)
+        return interact(value, weights)
+
+    def _split(self, u: Field) -> Tensor:
+        batch, length, dim = u.shape
+        return u.reshape(batch, length, self.heads, dim // self.heads).transpose(1, 2)
+
+
+def renormalise(weights: Tensor) -> Tensor:
+    """Make the rows of a kernel sum to one again.
+
+        K_ij ← max(K_ij, 0) / Σ_j max(K_ij, 0)
+
+    Rows of padding hold zeros and stay so.
+    """
+    weights = weights.clamp_min(0.0)
+    return weights / weights.sum(dim=-1, keepdim=True).clamp_min(torch.finfo(weights.dtype).tiny)
