@@ -1,0 +1,36 @@
+"""depthpde: Transformers as reaction–diffusion PDEs. Network depth is PDE time.
+
+    ∂u/∂t = D u + A[u] + R(u),   kept in bounds by S
+
+Every public name is loaded when it is first used, so that importing the package costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "AdaptiveDiffusion": "layers.diffusion",
+    "Boundary": "operators.boundary",
+    "Diffusion": "layers.diffusion",
+    "MultiscaleDiffusion": "layers.diffusion",
+    "Scale": "layers.diffusion",
+    "Scheme": "operators.stability",
+    "Method": "operators.diffusion.dispatch",
+    "diffuse": "operators.diffusion.dispatch",
+    "diffuse_2d": "operators.diffusion.plane",
+}
+
+__all__ = ["__version__", *sorted(_HOME)]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module 'depthpde' has no attribute {name!r}")
+    return getattr(import_module(f"depthpde.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,93 @@
+"""Checks at the door. Each message says what is wanted, what came, and what to do."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Choice = TypeVar("Choice", bound=StrEnum)
+
+
+def check_positive(name: str, value: int) -> int:
+    """Return a whole number of at least 1, or say what is wrong with it."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        kind = type(value).__name__
+        raise ValueError(f"`{name}` must be a whole number of at least 1, got {value!r} ({kind})")
+    if value < 1:
+        raise ValueError(f"`{name}` must be at least 1, got {value}")
+    return value
+
+
+def check_range(name: str, value: float, low: float, high: float, *, advice: str = "") -> float:
+    """Return a finite number in [low, high], or say what is wrong with it."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError(f"`{name}` must be a finite number, got {value!r}")
+    if not low <= value <= high:
+        hint = f"; {advice}" if advice else ""
+        raise ValueError(f"`{name}` must lie in [{low:g}, {high:g}], got {value:g}{hint}")
+    return float(value)
+
+
+def check_name(name: str, value: str, known: Iterable[str]) -> str:
+    """Return a name out of a closed set, or list the set and the nearest member."""
+    names = [str(each) for each in known]
+    if value in names:
+        return value
+    near = difflib.get_close_matches(str(value), names, n=1, cutoff=0.5)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    raise ValueError(f"`{name}` must be one of {', '.join(names)}, got {value!r}{hint}")
+
+
+def check_one_of(name: str, value: str | Choice, choices: type[Choice]) -> Choice:
+    """Return the member of an enumeration that a member or its name stands for."""
+    if isinstance(value, choices):
+        return value
+    return choices(check_name(name, str(value), choices))
+
+
+def check_field(name: str, u: Tensor, *, dim: int | None = None) -> Tensor:
+    """Return a field [batch, length, dim] of real numbers, or say what is wrong with it."""
+    if u.ndim != 3:
+        raise ValueError(
+            f"`{name}` must be a field [batch, length, dim], got {u.ndim} axes {list(u.shape)}; "
+            "add or merge axes with unsqueeze or flatten"
+        )
+    if not u.is_floating_point():
+        raise ValueError(f"`{name}` must hold floating-point numbers, got {u.dtype}; use .float()")
+    if u.shape[1] == 0:
+        raise ValueError(f"`{name}` must have at least one site, got length 0 in {list(u.shape)}")
+    if dim is not None and u.shape[2] != dim:
+        raise ValueError(
+            f"`{name}` must have {dim} features on its last axis, got {u.shape[2]} in "
+            f"{list(u.shape)}; build the layer with dim={u.shape[2]} or transpose the field"
+        )
+    return u
+
+
+def check_mask(name: str, mask: Tensor, u: Tensor) -> Tensor:
+    """Return a boolean mask [batch, length] that fits the field, or say what is wrong with it."""
+    import torch
+
+    if mask.dtype != torch.bool:
+        raise ValueError(
+            f"`{name}` must be boolean with True for real tokens, got {mask.dtype}; "
+            "use mask.bool() (and ~mask if True meant padding)"
+        )
+    check_sites(name, mask, u)
+    return mask
+
+
+def check_sites(name: str, values: Tensor, u: Tensor) -> Tensor:
+    """Return a tensor with one entry for each site of the field, or say what is wrong with it."""
+    if tuple(values.shape) != tuple(u.shape[:2]):
+        raise ValueError(
+            f"`{name}` must have shape [batch, length] = {list(u.shape[:2])}, "
+            f"got {list(values.shape)}"
+        )
+    return values
