@@ -1,0 +1,1 @@
+"""Space: pure functions of fields. No modules, no parameters, no randomness, no files."""
