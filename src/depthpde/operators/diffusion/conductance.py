@@ -1,0 +1,131 @@
+"""How different the two sites of an edge are: what content-dependent diffusion is driven by.
+
+    q_e = Σ_d w_d (u_j,d − u_i,d)²,    e = (i, j = i + 1)
+
+Derivatives, with h_e = ∂loss/∂q_e:    ∂u = −2 w · div(h Gu)        ∂w_d = Σ_e h_e (u_j,d − u_i,d)²
+
+Cost on the CPU: one read of the field forward; one read and one write backward.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import torch
+from torch import Tensor
+
+from depthpde.operators.diffusion import kernels
+from depthpde.operators.diffusion.operator import needs_composite
+from depthpde.operators.laplacian import difference
+from depthpde.shapes import Field
+
+
+def edge_distance(u: Field, weights: Tensor) -> Tensor:
+    """Measure the weighted squared difference along every edge, [batch, length − 1, 1].
+
+    Args:
+        u: The field.
+        weights: w, [dim], not negative.
+    """
+    plain = u.device.type != "cpu" or torch.compiler.is_exporting() or needs_composite()
+    if plain:
+        return composite(u, weights)
+    distance: Tensor = _distance(u, weights)
+    return distance
+
+
+def composite(u: Field, weights: Tensor) -> Tensor:
+    """Measure it with torch operations."""
+    dtype = torch.promote_types(u.dtype, weights.dtype)
+    return (difference(u.to(dtype)) ** 2 @ weights.to(dtype)[:, None]).to(u.dtype)
+
+
+@numba.njit(parallel=True, **kernels.COMPILE)
+def distance(u, weights, out):  # type: ignore[no-untyped-def]
+    """Sum over the features of every edge."""
+    batch, length, dim = u.shape
+    for row in numba.prange(batch * (length - 1)):
+        b, i = row // (length - 1), row % (length - 1)
+        near, far = u[b, i], u[b, i + 1]
+        total = weights[0] * 0
+        for d in range(dim):
+            total += weights[d] * (far[d] - near[d]) ** 2
+        out[b, i, 0] = total
+
+
+@numba.njit(parallel=True, **kernels.COMPILE)
+def distance_adjoint(h, u, weights, out, partial):  # type: ignore[no-untyped-def]
+    """Send the gradient of every edge to its two sites and to the weights."""
+    batch, length, dim = u.shape
+    for b in numba.prange(batch):
+        total = np.zeros(dim, u.dtype)
+        flux = np.zeros(dim, u.dtype)
+        for i in range(length):
+            here, there = u[b, i], out[b, i]
+            if i + 1 < length:
+                far, pull = u[b, i + 1], h[b, i, 0]
+                for d in range(dim):
+                    gap = far[d] - here[d]
+                    new = 2 * pull * weights[d] * gap
+                    total[d] += pull * gap * gap
+                    there[d] = flux[d] - new
+                    flux[d] = new
+            else:
+                for d in range(dim):
+                    there[d] = flux[d]
+        for d in range(dim):
+            partial[b, d] = total[d]
+
+
+@torch.library.custom_op("depthpde::edge_distance", mutates_args=())
+def _distance(u: Tensor, weights: Tensor) -> Tensor:
+    dtype = torch.float64 if u.dtype == torch.float64 else torch.float32
+    field = u.detach().to(dtype).contiguous()
+    out = torch.empty(u.shape[0], u.shape[1] - 1, 1, dtype=dtype)
+    if out.numel():
+        kernels.launch(distance, *kernels.arrays(field, weights.detach().to(dtype), out))
+    return out.to(u.dtype)
+
+
+@torch.library.custom_op("depthpde::edge_distance_adjoint", mutates_args=())
+def _distance_adjoint(h: Tensor, u: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+    dtype = torch.float64 if u.dtype == torch.float64 else torch.float32
+    field, pull = u.detach().to(dtype).contiguous(), h.detach().to(dtype).contiguous()
+    out, partial = torch.empty_like(field), torch.zeros(u.shape[0], u.shape[2], dtype=dtype)
+    scale = weights.detach().to(dtype)
+    kernels.launch(distance_adjoint, *kernels.arrays(pull, field, scale, out, partial))
+    return out.to(u.dtype), partial.sum(dim=0).to(weights.dtype)
+
+
+@_distance.register_fake
+def _(u: Tensor, weights: Tensor) -> Tensor:
+    return u.new_empty(u.shape[0], u.shape[1] - 1, 1)
+
+
+@_distance_adjoint.register_fake
+def _(h: Tensor, u: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+    return torch.empty_like(u, memory_format=torch.contiguous_format), torch.empty_like(weights)
+
+
+def _save(ctx, inputs, output):  # type: ignore[no-untyped-def]
+    ctx.save_for_backward(*inputs)
+
+
+def _second(ctx, grad_u, grad_weights):  # type: ignore[no-untyped-def]
+    def first(h: Tensor, u: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+        grads: tuple[Tensor, Tensor] = torch.func.vjp(composite, u, weights)[1](h)
+        return grads
+
+    return torch.func.vjp(first, *ctx.saved_tensors)[1]((grad_u, grad_weights))
+
+
+_distance.register_autograd(
+    lambda ctx, h: _distance_adjoint(h, *ctx.saved_tensors), setup_context=_save
+)
+_distance_adjoint.register_autograd(_second, setup_context=_save)
+_distance.register_vmap(
+    lambda info, in_dims, u, weights: (
+        torch.func.vmap(composite, in_dims=in_dims)(u, weights),
+        0,
+    )
+)

@@ -1,0 +1,189 @@
+"""From a pair (evolve, adjoint) to a torch operator.
+
+A path that leaves torch, for numba or a solver, gives two functions:
+
+    evolve(u, r)        → S(r) u
+    adjoint(g, u, r)    → S(r)ᵀ g,  ∂⟨g, S(r) u⟩/∂r
+
+and a *composite*: the same map made of torch operations. From these come an operator that
+autograd, `torch.compile` and `torch.func.vmap` understand, that keeps nothing for its backward but
+u, r and the edges, and whose second derivatives are those of the composite. Forward mode would
+silently give zero tangents for such an operator, so there, and inside ``torch.func.grad``, the
+composite itself runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+
+from depthpde.operators.boundary import Boundary
+from depthpde.operators.diffusion.problem import Problem
+from depthpde.operators.stability import Scheme
+from depthpde.shapes import Edges, Field, PerEdge
+
+Evolve = Callable[[Field, PerEdge, Edges | None, Problem], Field]
+Adjoint = Callable[[Field, Field, PerEdge, Edges | None, Problem], tuple[Field, PerEdge]]
+
+_SETTINGS = (
+    "Tensor ratio, Tensor? edges, int steps, str scheme, str boundary, int dilation, int width"
+)
+
+
+def build(name: str, evolve: Evolve, adjoint: Adjoint, composite: Evolve) -> Evolve:
+    """Register an operator ``depthpde::name`` and return the function that calls it."""
+    forward = torch.library.custom_op(
+        f"depthpde::{name}",
+        lambda u, ratio, edges, *rest: _fresh(evolve(u, ratio, edges, _problem(rest)), u),
+        mutates_args=(),
+        schema=f"(Tensor u, {_SETTINGS}) -> Tensor",
+    )
+    backward = torch.library.custom_op(
+        f"depthpde::{name}_adjoint",
+        lambda g, u, ratio, edges, *rest: _fresh_pair(
+            adjoint(g, u, ratio, edges, _problem(rest)), g
+        ),
+        mutates_args=(),
+        schema=f"(Tensor g, Tensor u, {_SETTINGS}) -> (Tensor, Tensor)",
+    )
+    forward.register_fake(lambda u, *_: torch.empty_like(u, memory_format=torch.contiguous_format))
+    backward.register_fake(lambda g, u, ratio, *_: (_like(g), _like(ratio)))
+    forward.register_autograd(
+        lambda ctx, g: (*backward(g, *ctx.saved_tensors, *ctx.rest), *_NONES),
+        setup_context=_save,
+    )
+    backward.register_autograd(
+        lambda ctx, *gg: (*_second(composite, ctx, gg), *_NONES),
+        setup_context=_save,
+    )
+    forward.register_vmap(_fold(forward))
+    backward.register_vmap(_fold_adjoint(backward))
+
+    def call(u: Field, ratio: PerEdge, edges: Edges | None, problem: Problem) -> Field:
+        if needs_composite():
+            return composite(u, ratio, edges, problem)
+        result: Tensor = forward(u, ratio, edges, *_unpack(problem))
+        return result
+
+    return call
+
+
+def needs_composite() -> bool:
+    """Tell whether a transform is at work that only torch's own operations pass through.
+
+    That is forward mode (``jvp``, ``jacfwd``) and ``torch.func.grad`` and its kin; not ``vmap``
+    alone, nor ordinary autograd.
+    """
+    if forward_ad._current_level >= 0:
+        return True
+    if torch.compiler.is_compiling():
+        return False
+    levels = torch._C._functorch.get_interpreter_stack() or []
+    return any(level.key() != torch._C._functorch.TransformType.Vmap for level in levels)
+
+
+_NONES = (None,) * 6  # no gradient for edges and the five settings
+
+
+def _unpack(problem: Problem) -> tuple[int, str, str, int, int]:
+    named = (problem.scheme.value, problem.boundary.value)
+    return problem.steps, *named, problem.dilation, problem.width
+
+
+def _problem(rest: tuple[Any, ...]) -> Problem:
+    steps, scheme, boundary, dilation, width = rest
+    return Problem(
+        steps=steps,
+        scheme=Scheme(scheme),
+        boundary=Boundary(boundary),
+        dilation=dilation,
+        width=width,
+    )
+
+
+def _fresh(result: Tensor, given: Tensor) -> Tensor:
+    """Give the result memory of its own: where nothing can diffuse it is still the input."""
+    result = result.contiguous()
+    return result.clone() if result.data_ptr() == given.data_ptr() else result
+
+
+def _fresh_pair(results: tuple[Tensor, Tensor], given: Tensor) -> tuple[Tensor, Tensor]:
+    return _fresh(results[0], given), results[1].contiguous()
+
+
+def _like(x: Tensor) -> Tensor:
+    return torch.empty_like(x, memory_format=torch.contiguous_format)
+
+
+def _save(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+    ctx.save_for_backward(*inputs[:-5])
+    ctx.rest = inputs[-5:]
+
+
+def _second(composite: Evolve, ctx: Any, gg: tuple[Tensor, Tensor]) -> tuple[Tensor, ...]:
+    """Differentiate the adjoint once more, through the composite."""
+    g, u, ratio, edges = ctx.saved_tensors
+    problem = _problem(ctx.rest)
+
+    def first(g: Tensor, u: Tensor, ratio: Tensor) -> tuple[Tensor, Tensor]:
+        pull = torch.func.vjp(lambda u, r: composite(u, r, edges, problem), u, ratio)[1]
+        grads: tuple[Tensor, Tensor] = pull(g)
+        return grads
+
+    grads: tuple[Tensor, ...] = torch.func.vjp(first, g, u, ratio)[1](gg)
+    return grads
+
+
+def _fold(op: Callable[..., Tensor]) -> Callable[..., tuple[Tensor, int]]:
+    """Give the batching rule: a mapped axis is folded into the batch axis."""
+
+    def rule(info: Any, in_dims: Any, u: Tensor, ratio: Tensor, edges: Any, *rest: Any) -> Any:
+        size = info.batch_size
+        field = _lead(u, in_dims[0], size)
+        batch = field.shape[1]
+        result = op(
+            field.flatten(0, 1).contiguous(),
+            _spread(ratio, in_dims[1], size, batch),
+            None if edges is None else _spread(edges, in_dims[2], size, batch),
+            *rest,
+        )
+        return result.reshape(field.shape), 0
+
+    return rule
+
+
+def _fold_adjoint(op: Callable[..., tuple[Tensor, Tensor]]) -> Callable[..., Any]:
+    def rule(
+        info: Any, in_dims: Any, g: Tensor, u: Tensor, ratio: Tensor, edges: Any, *rest: Any
+    ) -> Any:
+        size = info.batch_size
+        grad, field = _lead(g, in_dims[0], size), _lead(u, in_dims[1], size)
+        batch = field.shape[1]
+        rows = _lead(ratio, in_dims[2], size).shape[1]
+        grad_u, grad_ratio = op(
+            grad.flatten(0, 1).contiguous(),
+            field.flatten(0, 1).contiguous(),
+            _spread(ratio, in_dims[2], size, batch),
+            None if edges is None else _spread(edges, in_dims[3], size, batch),
+            *rest,
+        )
+        grad_ratio = grad_ratio.reshape(size, batch, *grad_ratio.shape[1:])
+        if rows == 1:
+            grad_ratio = grad_ratio.sum(dim=1, keepdim=True)
+        return (grad_u.reshape(field.shape), grad_ratio), (0, 0)
+
+    return rule
+
+
+def _lead(x: Tensor, axis: int | None, size: int) -> Tensor:
+    return x.expand(size, *x.shape) if axis is None else x.movedim(axis, 0)
+
+
+def _spread(x: Tensor, axis: int | None, size: int, batch: int) -> Tensor:
+    """Give every row of the folded batch its own ratio or edges."""
+    x = _lead(x, axis, size)
+    return x.expand(size, batch, *x.shape[2:]).flatten(0, 1).contiguous()

@@ -1,0 +1,253 @@
+"""Diffusion over an image: the five-point stencil, and the exact semigroup.
+
+    u ← u + r (u_right + u_left + u_below + u_above − 4u),    stable while r ≤ 1/4
+
+An image is a field [batch, height·width, dim] laid out row by row. Paths: the dense reference,
+plain torch, and numba on the CPU (no-flux ends, one pass over memory a step); exp(rL) factors into
+rows and columns and is two passes of the spectral path. Masked sites are walls.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import torch
+from torch import Tensor
+
+from depthpde.errors import check_field, check_mask, check_one_of, check_positive
+from depthpde.operators.boundary import Boundary
+from depthpde.operators.diffusion import kernels, spectral
+from depthpde.operators.diffusion.dispatch import Method, as_edges
+from depthpde.operators.diffusion.operator import build
+from depthpde.operators.diffusion.problem import Problem, as_compute, sum_to
+from depthpde.operators.laplacian import incidence_matrix, laplacian_2d
+from depthpde.operators.stability import Scheme, check_ratio
+from depthpde.shapes import Edges, Field, Mask, PerEdge, PerFeature
+
+
+def diffuse_2d(
+    u: Field,
+    ratio: float | PerFeature,
+    grid: tuple[int, int],
+    *,
+    steps: int = 1,
+    scheme: Scheme | str = Scheme.EXPLICIT,
+    boundary: Boundary | str = Boundary.NO_FLUX,
+    valid_mask: Mask | None = None,
+    method: Method | str = Method.AUTO,
+) -> Field:
+    """Diffuse a field over the plane.
+
+        u_t = α (u_xx + u_yy)      →      u ← u + r Δu,    r = α dt / dx²
+
+    Stable while 0 ≤ r ≤ 1/4; no mode changes sign while r ≤ 1/8. Backward keeps u and the ratio.
+
+    Args:
+        u: The field, [batch, height·width, dim].
+        ratio: r of one step: one number, or one for each feature [dim].
+        grid: Height and width.
+        steps: Number of steps.
+        scheme: `explicit` or `exact`.
+        boundary: What all four sides see.
+        valid_mask: True = real site; the others are walls.
+        method: `auto`, `reference`, `stencil`, `fused` or, for the exact scheme, `spectral`.
+    """
+    check_field("u", u)
+    problem = Problem(
+        steps=check_positive("steps", steps),
+        scheme=check_one_of("scheme", scheme, Scheme),
+        boundary=check_one_of("boundary", boundary, Boundary),
+        width=check_positive("grid", grid[1]),
+    )
+    weights = as_edges(u, ratio, problem)
+    if weights.shape[1] != 1:
+        raise ValueError(
+            "`ratio` must be one number or one for each feature in two dimensions, "
+            f"got shape {list(weights.shape)}"
+        )
+    if not torch.compiler.is_compiling():
+        check_ratio(weights, problem.scheme, dimensions=2)
+    chosen = check_one_of("method", method, Method)
+    return diffuse_checked(u, weights, grid, valid_mask, problem, chosen)
+
+
+def diffuse_checked(
+    u: Field,
+    ratio: PerEdge,
+    grid: tuple[int, int],
+    valid_mask: Mask | None,
+    problem: Problem,
+    method: Method = Method.AUTO,
+) -> Field:
+    """Diffuse over the plane with a ratio that is known to be good."""
+    height, width = grid
+    if height * width != u.shape[1]:
+        raise ValueError(
+            f"`grid` must have as many sites as the field, {u.shape[1]}, got {height} × {width} = "
+            f"{height * width}; pad the image or pass its true height and width"
+        )
+    if problem.scheme not in (Scheme.EXPLICIT, Scheme.EXACT):
+        raise ValueError(
+            "`scheme` must be 'explicit' or 'exact' in two dimensions, "
+            f"got {problem.scheme.value!r}"
+        )
+    if valid_mask is not None:
+        check_mask("valid_mask", valid_mask, u)
+        if problem.boundary is not Boundary.NO_FLUX or problem.scheme is Scheme.EXACT:
+            raise ValueError(
+                "`valid_mask` needs the explicit scheme with no-flux ends in two dimensions, got "
+                f"{problem.scheme.value!r} with {problem.boundary.value!r} ends"
+            )
+    return evolve_2d(u, ratio, valid_mask, problem, method)
+
+
+def evolve_2d(
+    u: Field,
+    ratio: PerEdge,
+    valid_mask: Mask | None,
+    problem: Problem,
+    method: Method = Method.AUTO,
+) -> Field:
+    """Diffuse over the plane without checks, for layers."""
+    if method is Method.AUTO:
+        method = choose_2d(u, problem)
+    if method is Method.REFERENCE:
+        return reference(u, ratio, valid_mask, problem)
+    if method is Method.STENCIL and problem.scheme is Scheme.EXPLICIT:
+        return stencil(u, ratio, valid_mask, problem)
+    if method is Method.FUSED and choose_2d(u, problem) is Method.FUSED:
+        return fused(u, ratio, valid_mask, problem)
+    if method is Method.SPECTRAL and problem.scheme is Scheme.EXACT:
+        return exact(u, ratio, problem)
+    raise problem.refusal(method.value, "only its own schemes and ends in two dimensions")
+
+
+def choose_2d(u: Field, problem: Problem) -> Method:
+    """Say which path `Method.AUTO` takes."""
+    if problem.scheme is Scheme.EXACT:
+        return Method.SPECTRAL
+    on_cpu = u.device.type == "cpu" and problem.boundary is Boundary.NO_FLUX
+    return Method.FUSED if on_cpu and not torch.compiler.is_exporting() else Method.STENCIL
+
+
+def reference(u: Field, ratio: PerEdge, valid_mask: Mask | None, problem: Problem) -> Field:
+    """Diffuse by the dense matrix of one step, assembled edge by edge."""
+    field, ratio = as_compute(u, ratio)
+    length, width = u.shape[1], problem.width
+    rows = incidence_matrix(width, problem.boundary).to(field)
+    columns = incidence_matrix(length // width, problem.boundary).to(field)
+    eye = torch.eye(length // width).to(field), torch.eye(width).to(field)
+    incidence = torch.cat((torch.kron(eye[0], rows), torch.kron(columns, eye[1])))
+    opened = torch.ones(1, incidence.shape[0]).to(field)
+    if valid_mask is not None:
+        opened = (valid_mask.to(field) @ incidence.abs().mT == 2).to(field)
+    generator = -incidence.mT @ (opened[..., None] * incidence)
+    generator = ratio.mT[..., None] * generator[:, None]
+    if problem.scheme is Scheme.EXACT:
+        matrix = torch.linalg.matrix_exp(generator)
+    else:
+        matrix = torch.eye(length).to(field) + generator
+    matrix = torch.linalg.matrix_power(matrix, problem.steps)
+    return (matrix @ field.mT[..., None])[..., 0].mT.to(u.dtype)
+
+
+def stencil(u: Field, ratio: PerEdge, valid_mask: Mask | None, problem: Problem) -> Field:
+    """Diffuse by repeated five-point stencils in plain torch."""
+    field, ratio = as_compute(u, ratio)
+    grid = (u.shape[1] // problem.width, problem.width)
+    edges = None
+    if valid_mask is not None:
+        in_rows = valid_mask.reshape(-1, problem.width)
+        down = valid_mask[:, problem.width :] & valid_mask[:, : -problem.width]
+        edges = (in_rows[:, 1:] & in_rows[:, :-1], down)
+    for _ in range(problem.steps):
+        field = field + ratio * laplacian_2d(field, grid, boundary=problem.boundary, edges=edges)
+    return field.to(u.dtype)
+
+
+def exact(u: Field, ratio: PerEdge, problem: Problem) -> Field:
+    """Diffuse by the exact semigroup, first along the rows, then down the columns.
+
+    exp(rL) = exp(rL_rows) exp(rL_columns): the two commute
+    """
+    batch, length, dim = u.shape
+    height, width = length // problem.width, problem.width
+    along = Problem(steps=problem.steps, scheme=Scheme.EXACT, boundary=problem.boundary)
+    rows = spectral.evolve(u.reshape(batch * height, width, dim), ratio, None, along)
+    columns = rows.reshape(batch, height, width, dim).transpose(1, 2)
+    columns = spectral.evolve(columns.reshape(batch * width, height, dim), ratio, None, along)
+    return columns.reshape(batch, width, height, dim).transpose(1, 2).reshape(u.shape)
+
+
+@numba.njit(parallel=True, **kernels.COMPILE)
+def step_2d(g, u, ratio, valid, out, partial, width):  # type: ignore[no-untyped-def]
+    """Take one step of g; if `u` is given, also sum (g_j − g_i)(u_j − u_i) for each feature."""
+    batch, length, dim = g.shape
+    height = length // width
+    masked, adjoint = valid.shape[0] > 0, u.shape[0] > 0
+    offsets = np.array([1, -1, width, -width])
+    for task in numba.prange(batch * height):
+        b, y = task // height, task % height
+        total = np.zeros(dim, g.dtype)
+        r = np.empty(dim, g.dtype)
+        for d in range(dim):
+            r[d] = ratio[b % ratio.shape[0], 0, d % ratio.shape[2]]
+        for x in range(width):
+            i = y * width + x
+            here, there = g[b, i], out[b, i]
+            for d in range(dim):
+                there[d] = here[d]
+            if masked and valid[b, i] == 0:
+                continue
+            near = (x + 1 < width, x > 0, y + 1 < height, y > 0)
+            for side in range(4):
+                if not near[side]:
+                    continue
+                j = i + offsets[side]
+                if masked and valid[b, j] == 0:
+                    continue
+                other = g[b, j]
+                for d in range(dim):
+                    there[d] += r[d] * (other[d] - here[d])
+                if adjoint and side % 2 == 0:
+                    for d in range(dim):
+                        total[d] += (other[d] - here[d]) * (u[b, j, d] - u[b, i, d])
+        if adjoint:
+            for d in range(dim):
+                partial[b, y, d] = total[d]
+
+
+def _run(g: Field, u: Field | None, ratio: Tensor, mask: Mask | None, width: int) -> Field:
+    out = torch.empty_like(g)
+    partial = torch.zeros(g.shape[0], g.shape[1] // width, g.shape[2], dtype=g.dtype)
+    field = g.new_zeros(0, 0, 0) if u is None else u
+    kernels.launch(
+        step_2d,
+        *kernels.arrays(g, field, ratio), kernels.edge_array(mask), *kernels.arrays(out, partial),
+        width,
+    )  # fmt: skip
+    return out if u is None else partial.sum(dim=1, keepdim=True)
+
+
+def _evolve(u: Field, ratio: PerEdge, mask: Edges | None, problem: Problem) -> Field:
+    field, ratio = as_compute(u.detach(), ratio.detach())
+    field = field.contiguous()
+    for _ in range(problem.steps):
+        field = _run(field, None, ratio.contiguous(), mask, problem.width)
+    return field.to(u.dtype)
+
+
+def _adjoint(
+    g: Field, u: Field, ratio: PerEdge, mask: Edges | None, problem: Problem
+) -> tuple[Field, PerEdge]:
+    field, weights = as_compute(u.detach(), ratio.detach().contiguous())
+    grad = g.detach().to(field.dtype).contiguous()
+    for _ in range(problem.steps - 1):
+        grad = _run(grad, None, weights, mask, problem.width)
+    products = _run(grad, field.contiguous(), weights, mask, problem.width)
+    grad_u = _run(grad, None, weights, mask, problem.width)
+    grad_ratio = sum_to(products.mul_(-problem.steps), ratio.shape)
+    return grad_u.to(u.dtype), grad_ratio.to(ratio.dtype)
+
+
+fused = build("diffuse_2d", _evolve, _adjoint, stencil)

@@ -1,0 +1,40 @@
+"""The explicit and the upwind step in plain torch.
+
+    f = r · open · Gu,    u ← u + div f        upwind: u_j ← u_j − f_e,  e = (i, j)
+
+Composed of torch operations only: derivatives of every order, forward mode, vmap and export come
+from torch itself. Cost: about nine passes over the field a step, and autograd keeps what each
+step needs, so memory grows with the number of steps.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch.nn import functional as F
+
+from depthpde.operators.boundary import Boundary
+from depthpde.operators.diffusion.problem import Problem, as_compute
+from depthpde.operators.laplacian import difference, divergence
+from depthpde.operators.stability import Scheme
+from depthpde.shapes import Edges, Field, PerEdge
+
+
+def evolve(u: Field, ratio: PerEdge, edges: Edges | None, problem: Problem) -> Field:
+    """Diffuse by repeated stencils."""
+    if problem.scheme not in (Scheme.EXPLICIT, Scheme.UPWIND):
+        raise problem.refusal("stencil", "the explicit and the upwind scheme")
+    field, ratio = as_compute(u, ratio)
+    if problem.boundary is Boundary.NO_FLUX and u.shape[1] < problem.dilation:
+        return u.clone()
+    for _ in range(problem.steps):
+        field = _step(field, ratio, edges, problem)
+    return field.to(u.dtype)
+
+
+def _step(u: Field, ratio: PerEdge, edges: Edges | None, problem: Problem) -> Field:
+    flux = ratio * difference(u, problem.boundary, problem.dilation)
+    if edges is not None:
+        flux = torch.where(edges[..., None], flux, 0.0)
+    if problem.scheme is Scheme.UPWIND:
+        return u - F.pad(flux, (0, 0, problem.dilation, 0))
+    return u + divergence(flux, problem.boundary, problem.dilation)

@@ -1,0 +1,198 @@
+"""Every path against the dense reference, in value and in every gradient."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from depthpde import Boundary, Method, Scheme, diffuse
+from depthpde.operators.boundary import count_edges
+from operators.diffusion import cases
+
+EXPLICIT = (Scheme.EXPLICIT, Scheme.UPWIND)
+IMPLICIT = (Scheme.BACKWARD_EULER, Scheme.CRANK_NICOLSON)
+PATHS = [
+    *((Method.STENCIL, scheme) for scheme in EXPLICIT),
+    *((Method.FUSED, scheme) for scheme in EXPLICIT),
+    *((Method.TRITON, scheme) for scheme in EXPLICIT),
+    *((Method.IMPLICIT, scheme) for scheme in IMPLICIT),
+    (Method.SPECTRAL, Scheme.EXACT),
+]
+BOUND = {Scheme.EXPLICIT: 0.5, Scheme.UPWIND: 1.0}
+
+
+def compare(u, r, tolerance, *, method, **settings):
+    got = cases.value_and_gradients(lambda u, r: diffuse(u, r, method=method, **settings), u, r)
+    wanted = cases.value_and_gradients(
+        lambda u, r: diffuse(u, r, method=Method.REFERENCE, **settings), u.double(), r.double()
+    )
+    cases.assert_same(got, [each.to(u.dtype) for each in wanted], tolerance)
+
+
+@pytest.mark.parametrize("form", cases.FORMS)
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize(("method", "scheme"), PATHS)
+def test_equals_the_reference_for_every_ratio_and_mask(method, scheme, masked, form):
+    if method is Method.SPECTRAL and form not in ("scalar", "feature"):
+        pytest.skip("the spectral path has one ratio a feature; its refusal is tested below")
+    u = cases.field(3, 11, 5)
+    r = cases.ratio(form, u, 10, BOUND.get(scheme, 3.0))
+    mask = cases.mask(u) if masked else None
+    for steps in (1, 2, 5):
+        compare(u, r, 1e-12, method=method, scheme=scheme, valid_mask=mask, steps=steps)
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 4, 8, 13, 16, 17, 64, 101, 257])
+@pytest.mark.parametrize(("method", "scheme"), PATHS)
+def test_equals_the_reference_at_every_length(method, scheme, length):
+    u = cases.field(2, length, 3)
+    r = cases.ratio("feature", u, length - 1, BOUND.get(scheme, 3.0))
+    for steps in (1, 4, 9) if length < 100 else (4,):
+        compare(u, r, 1e-12, method=method, scheme=scheme, steps=steps)
+        if length > 1:
+            compare(
+                u, r, 1e-12, method=method, scheme=scheme, steps=steps, valid_mask=cases.mask(u)
+            )
+
+
+@pytest.mark.parametrize("dilation", [2, 3, 7, 20])
+@pytest.mark.parametrize(("method", "scheme"), PATHS)
+def test_equals_the_reference_at_every_dilation(method, scheme, dilation):
+    u = cases.field(2, 13, 4)
+    r = cases.ratio("feature", u, 0, BOUND.get(scheme, 3.0))
+    for mask in (None, cases.mask(u)):
+        compare(
+            u, r, 1e-12, method=method, scheme=scheme, dilation=dilation, valid_mask=mask, steps=3
+        )
+
+
+@pytest.mark.parametrize("boundary", [Boundary.FIXED, Boundary.PERIODIC])
+@pytest.mark.parametrize(
+    ("method", "scheme"),
+    [
+        (Method.STENCIL, Scheme.EXPLICIT),
+        (Method.FUSED, Scheme.EXPLICIT),
+        (Method.SPECTRAL, Scheme.EXACT),
+        (Method.AUTO, Scheme.EXPLICIT),
+        (Method.AUTO, Scheme.BACKWARD_EULER),
+        (Method.AUTO, Scheme.EXACT),
+    ],
+)
+def test_equals_the_reference_at_every_end(method, scheme, boundary):
+    if method is Method.FUSED and boundary is Boundary.FIXED:
+        pytest.skip("refused; its refusal is tested below")
+    for length, dilation in ((1, 1), (2, 1), (5, 2), (12, 1), (12, 5)):
+        u = cases.field(2, length, 3)
+        forms = ("feature",) if scheme is Scheme.EXACT else ("feature", "edge_feature")
+        for form in forms:
+            r = cases.ratio(form, u, count_edges(length, boundary, dilation), 0.5)
+            settings = {"scheme": scheme, "boundary": boundary, "dilation": dilation, "steps": 3}
+            compare(u, r, 1e-12, method=method, **settings)
+
+
+@pytest.mark.parametrize(("method", "scheme"), PATHS)
+def test_float32_stays_within_a_hundred_thousandth(method, scheme):
+    u = cases.field(3, 129, 70, torch.float32)
+    r = cases.ratio("feature", u, 128, BOUND.get(scheme, 2.0))
+    for steps in (1, 4):
+        compare(u, r, 1e-5, method=method, scheme=scheme, steps=steps, valid_mask=cases.mask(u))
+
+
+@pytest.mark.parametrize("shape", [(1, 3000, 1), (2, 1000, 200), (40, 7, 65), (1, 513, 64)])
+def test_fused_tiles_join_without_a_seam(shape):
+    u = cases.field(*shape)
+    r = cases.ratio("feature", u, shape[1] - 1, 0.5)
+    for scheme in EXPLICIT:
+        for steps in (1, 4, 11):
+            settings = {"scheme": scheme, "steps": steps, "valid_mask": cases.mask(u)}
+            got, wanted = (
+                cases.value_and_gradients(
+                    lambda u, r, m=method, s=settings: diffuse(u, r, method=m, **s), u, r
+                )
+                for method in (Method.FUSED, Method.STENCIL)
+            )
+            cases.assert_same(got, wanted, 1e-12)
+
+
+@pytest.mark.parametrize(("method", "scheme"), PATHS)
+def test_takes_fields_that_are_not_contiguous(method, scheme):
+    u = cases.field(4, 3, 9).permute(1, 2, 0)
+    r = cases.ratio("feature", u, 8, 0.5)[::1]
+    assert not u.is_contiguous()
+    compare(u, r, 1e-12, method=method, scheme=scheme, steps=2)
+
+
+@pytest.mark.parametrize("method", [Method.STENCIL, Method.FUSED])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_is_summed_in_float32(method, dtype):
+    u = cases.field(2, 33, 8, dtype)
+    r = torch.full((8,), 0.2)
+    out = diffuse(u, r, steps=8, method=method)
+    wanted = diffuse(u.double(), r.double(), steps=8, method=Method.REFERENCE)
+    assert out.dtype is dtype
+    assert (out.double() - wanted).abs().max() <= wanted.abs().max() * torch.finfo(dtype).eps
+
+
+def test_packed_segments_do_not_mix():
+    u = cases.field(1, 12, 3)
+    segments = torch.tensor([[0] * 5 + [1] * 4 + [2] * 3])
+    whole = diffuse(u, 0.3, steps=20, segments=segments)
+    apart = torch.cat([diffuse(part, 0.3, steps=20) for part in u.split([5, 4, 3], dim=1)], dim=1)
+    torch.testing.assert_close(whole, apart, rtol=0, atol=1e-14)
+
+
+def test_image_rows_do_not_mix():
+    u = cases.field(2, 12, 3)
+    whole = diffuse(u, 0.3, steps=7, row_length=4)
+    rows = diffuse(u.reshape(6, 4, 3), 0.3, steps=7).reshape(u.shape)
+    torch.testing.assert_close(whole, rows, rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize(("method", "scheme"), PATHS)
+def test_padding_keeps_its_values_and_tells_nothing(method, scheme):
+    u = cases.field(3, 12, 4)
+    valid = cases.mask(u)
+    filled = u.masked_fill(~valid[..., None], float("nan"))
+    out = diffuse(filled, 0.25, steps=6, scheme=scheme, valid_mask=valid, method=method)
+    assert torch.isfinite(out[valid]).all()
+    assert torch.isnan(out[~valid]).all()
+
+
+def test_auto_names_the_path_it_takes():
+    from depthpde.operators.diffusion.dispatch import choose
+    from depthpde.operators.diffusion.problem import Problem
+
+    u = torch.zeros(1, 2, 3)
+    chosen = {scheme: choose(u, Problem(scheme=scheme)) for scheme in Scheme}
+    assert chosen == {
+        Scheme.EXPLICIT: Method.FUSED,
+        Scheme.UPWIND: Method.FUSED,
+        Scheme.BACKWARD_EULER: Method.IMPLICIT,
+        Scheme.CRANK_NICOLSON: Method.IMPLICIT,
+        Scheme.EXACT: Method.SPECTRAL,
+    }
+    assert choose(u, Problem(boundary=Boundary.FIXED)) is Method.STENCIL
+    on_meta = torch.zeros(1, 2, 3, device="meta")
+    assert choose(on_meta, Problem()) is Method.STENCIL
+    assert choose(on_meta, Problem(scheme=Scheme.BACKWARD_EULER)) is Method.REFERENCE
+
+
+@pytest.mark.parametrize(
+    ("method", "settings", "message"),
+    [
+        (Method.STENCIL, {"scheme": "exact"}, "'stencil' does the explicit and the upwind"),
+        (Method.FUSED, {"scheme": "exact"}, "'fused' does the explicit and the upwind scheme"),
+        (Method.FUSED, {"boundary": "fixed"}, "got scheme 'explicit' with 'fixed' ends"),
+        (Method.IMPLICIT, {}, "'implicit' does backward Euler and Crank–Nicolson"),
+        (Method.SPECTRAL, {}, "'spectral' does the exact scheme"),
+        (Method.TRITON, {"boundary": "periodic"}, "'triton' does the explicit and the upwind"),
+    ],
+)
+def test_a_path_refuses_what_it_cannot_do(method, settings, message):
+    with pytest.raises(ValueError, match=message):
+        diffuse(torch.zeros(1, 4, 2), 0.1, method=method, **settings)
+
+
+def test_the_spectral_path_refuses_a_ratio_for_each_edge():
+    with pytest.raises(ValueError, match="same at every edge for the spectral path"):
+        diffuse(torch.zeros(1, 4, 2), torch.full((1, 3, 1), 0.1), scheme="exact")
