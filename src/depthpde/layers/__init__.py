@@ -1,0 +1,1 @@
+"""Learnable: one module around one operator."""

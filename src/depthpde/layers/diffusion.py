@@ -1,0 +1,412 @@
+"""D: the diffusion layer, its content-dependent form and its multi-scale form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from depthpde.errors import check_field, check_name, check_one_of, check_positive
+from depthpde.layers.ratio import BoundedRatio, Per, layer_bound
+from depthpde.operators.boundary import Boundary
+from depthpde.operators.diffusion import plane
+from depthpde.operators.diffusion.conductance import edge_distance
+from depthpde.operators.diffusion.dispatch import check_problem, cut_edges, evolve
+from depthpde.operators.diffusion.problem import Problem
+from depthpde.operators.stability import Scheme, multiplier
+from depthpde.shapes import Field, Mask, Segments
+
+
+def choose_scheme(scheme: Scheme | str | None, *, causal: bool) -> Scheme:
+    """Choose the scheme of a layer, and refuse one that would show a site its future."""
+    if scheme is None:
+        return Scheme.UPWIND if causal else Scheme.EXPLICIT
+    chosen = check_one_of("scheme", scheme, Scheme)
+    if causal and chosen is not Scheme.UPWIND:
+        raise ValueError(
+            f"`scheme` must be 'upwind' in a causal layer, got {chosen.value!r}: a symmetric "
+            "stencil lets every site see its future; leave out `scheme`, or use causal=False"
+        )
+    return chosen
+
+
+class Diffusion(nn.Module):
+    """Diffuse a field along the sequence with a learned ratio.
+
+        u ← u + r Δu,    r = bound · sigmoid(θ)        (the explicit scheme, one step)
+
+    Learned: one ratio for each feature (or head, or one for all), which can never leave
+    [0, bound]; by default the bound is the ratio up to which no mode changes sign (1/4 explicit).
+    So the layer is never unstable: it does not raise the 2-norm, the Dirichlet energy or the
+    range of any feature, and it conserves the mean of every sequence (upwind: the range alone).
+    Padding is a no-flux wall. `initial_ratio=0` makes the layer the identity to the bit, and it
+    still learns.
+
+    Args:
+        dim: Number of features.
+        per: One ratio per "feature", "head" or one "scalar" for all.
+        num_heads: Number of heads, for `per="head"`.
+        scheme: What one step does; by default explicit, or upwind if causal.
+        steps: PDE steps of one call.
+        dilation: Distance between the sites that exchange.
+        boundary: What the ends of the sequence see.
+        bound: Largest ratio that can be learned.
+        initial_ratio: Where the ratio starts; half the bound by default.
+        causal: Never show a site its future.
+        grid: Height and width, for diffusion over an image laid out row by row.
+        device: Where the parameters live.
+        dtype: Their precision.
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        *,
+        per: Per | str = Per.FEATURE,
+        num_heads: int = 1,
+        scheme: Scheme | str | None = None,
+        steps: int = 1,
+        dilation: int = 1,
+        boundary: Boundary | str = Boundary.NO_FLUX,
+        bound: float | None = None,
+        initial_ratio: float | None = None,
+        causal: bool = False,
+        grid: tuple[int, int] | None = None,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        self.dim = check_positive("dim", dim)
+        self.grid = grid
+        self.problem = Problem(
+            steps=check_positive("steps", steps),
+            scheme=choose_scheme(scheme, causal=causal),
+            boundary=check_one_of("boundary", boundary, Boundary),
+            dilation=check_positive("dilation", dilation),
+            width=0 if grid is None else check_positive("grid", grid[1]),
+        )
+        if grid is not None and self.problem.scheme not in (Scheme.EXPLICIT, Scheme.EXACT):
+            raise ValueError(
+                "`scheme` must be 'explicit' or 'exact' over a grid, "
+                f"got {self.problem.scheme.value!r}"
+            )
+        limit = layer_bound(self.problem.scheme, bound, 1 if grid is None else 2)
+        start = limit / 2 if initial_ratio is None else initial_ratio
+        self.free = BoundedRatio(
+            dim, limit, start, per=per, num_heads=num_heads, device=device, dtype=dtype
+        )
+
+    @property
+    def ratio(self) -> Tensor:
+        """The ratio r of each feature, [dim] (or [1] if one serves all)."""
+        return self.free()
+
+    @property
+    def is_causal(self) -> bool:
+        """Whether no site sees its future."""
+        return self.problem.scheme is Scheme.UPWIND
+
+    @property
+    def reach(self) -> int:
+        """How many sites away one call looks, in each direction that it looks in."""
+        return self.problem.steps * self.problem.dilation
+
+    def forward(
+        self,
+        u: Field,
+        valid_mask: Mask | None = None,
+        segments: Segments | None = None,
+        row_length: int | None = None,
+    ) -> Field:
+        """Diffuse [batch, length, dim] → the same.
+
+        Args:
+            u: The field.
+            valid_mask: True = real token; padding is a wall and keeps its values.
+            segments: One number per packed sequence.
+            row_length: Width of an image whose rows must not mix.
+        """
+        check_field("u", u, dim=self.dim)
+        ratio = self.ratio.reshape(1, 1, -1)
+        if self.grid is not None:
+            if segments is not None or row_length is not None:
+                raise ValueError(
+                    "`segments` and `row_length` have no meaning over a grid; use valid_mask"
+                )
+            return plane.diffuse_checked(u, ratio, self.grid, valid_mask, self.problem)
+        check_problem(self.problem, u)
+        edges = cut_edges(
+            u, self.problem, valid_mask=valid_mask, segments=segments, row_length=row_length
+        )
+        return evolve(u, ratio, edges, self.problem)
+
+    def transfer_function(self, omega: Tensor) -> Tensor:
+        """Give H(ω) of every feature by formula, [modes, dim], complex."""
+        if self.grid is not None:
+            raise ValueError("`transfer_function` is of one frequency; a grid has two")
+        problem = self.problem
+        return multiplier(
+            problem.scheme,
+            self.ratio.detach().expand(self.dim),
+            omega,
+            steps=problem.steps,
+            dilation=problem.dilation,
+        )
+
+    def extra_repr(self) -> str:
+        """Describe the step."""
+        problem = self.problem
+        parts = [f"{self.dim}", problem.scheme.value, f"steps={problem.steps}"]
+        if problem.dilation > 1:
+            parts.append(f"dilation={problem.dilation}")
+        if self.grid is not None:
+            parts.append(f"grid={self.grid}")
+        return ", ".join(parts)
+
+
+class AdaptiveDiffusion(nn.Module):
+    """Diffuse less across edges where the field changes much.
+
+        u_i ← u_i + r_{i+½}(u_{i+1} − u_i) − r_{i−½}(u_i − u_{i−1})
+        r_{i+½} = r · exp(−Σ_d w_d (u_{i+1,d} − u_{i,d})²),    0 ≤ r ≤ bound,  w_d ≥ 0
+
+    Learned: the ratio r (one for all features, bounded as in `Diffusion`) and the sensitivity
+    w_d of each feature. An edge's ratio is symmetric in its two sites and lies in [0, bound], so
+    the step matrix is symmetric and doubly stochastic for bound ≤ 1/2: mean conserved, range and
+    2-norm never raised (for the frozen ratio), edges preserved. With several steps the ratio is
+    computed once, from the field that came in.
+
+    Args:
+        dim: Number of features.
+        steps: PDE steps of one call.
+        bound: Largest ratio that can be learned.
+        initial_ratio: Where the ratio starts; half the bound by default; 0 for the identity.
+        causal: Never show a site its future (upwind).
+        device: Where the parameters live.
+        dtype: Their precision.
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        *,
+        steps: int = 1,
+        bound: float | None = None,
+        initial_ratio: float | None = None,
+        causal: bool = False,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        self.dim = check_positive("dim", dim)
+        scheme = choose_scheme(None, causal=causal)
+        self.problem = Problem(steps=check_positive("steps", steps), scheme=scheme)
+        limit = layer_bound(scheme, bound)
+        start = limit / 2 if initial_ratio is None else initial_ratio
+        self.free = BoundedRatio(dim, limit, start, per=Per.SCALAR, device=device, dtype=dtype)
+        self.log_sensitivity = nn.Parameter(torch.empty(dim, device=device, dtype=dtype))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Start with a sensitivity of 1/dim for every feature."""
+        nn.init.constant_(self.log_sensitivity, -float(torch.tensor(float(self.dim)).log()))
+
+    @property
+    def ratio(self) -> Tensor:
+        """The largest ratio an edge can have, [1]."""
+        return self.free()
+
+    @property
+    def is_causal(self) -> bool:
+        """Whether no site sees its future."""
+        return self.problem.scheme is Scheme.UPWIND
+
+    @property
+    def reach(self) -> int:
+        """How many sites away one call looks."""
+        return self.problem.steps
+
+    def edge_ratio(self, u: Field) -> Tensor:
+        """Give the ratio of every edge, [batch, length − 1, 1]."""
+        distance = edge_distance(u, self.log_sensitivity.exp())
+        return self.ratio * torch.exp(-distance)
+
+    def forward(
+        self,
+        u: Field,
+        valid_mask: Mask | None = None,
+        segments: Segments | None = None,
+        row_length: int | None = None,
+    ) -> Field:
+        """Diffuse [batch, length, dim] → the same; see `Diffusion.forward`."""
+        check_field("u", u, dim=self.dim)
+        edges = cut_edges(
+            u, self.problem, valid_mask=valid_mask, segments=segments, row_length=row_length
+        )
+        return evolve(u, self.edge_ratio(u), edges, self.problem)
+
+    def extra_repr(self) -> str:
+        """Describe the step."""
+        return f"{self.dim}, {self.problem.scheme.value}, steps={self.problem.steps}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """One member of a multi-scale diffusion."""
+
+    steps: int = 1
+    """PDE steps: more steps, smoother."""
+    dilation: int = 1
+    """Distance between the sites that exchange."""
+    initial_ratio: float | None = None
+    """Where its ratio starts; half the bound by default."""
+
+
+SCALES = {"slow": Scale(steps=1), "medium": Scale(steps=4), "fast": Scale(steps=16)}
+"""The named scales: the same stencil for a heat time of about 1 : 4 : 16."""
+
+
+class MultiscaleDiffusion(nn.Module):
+    """Mix several diffusions of different reach with learned convex weights.
+
+        u ← Σ_k w_k D_k u,    w = softmax(ω) ≥ 0,  Σ w_k = 1
+
+    Learned: the ratio of every scale, bounded as in `Diffusion`, and the weights. All scales share
+    one stability budget: each alone satisfies its bound, and a convex mix of maps that raise
+    neither norm nor range raises neither. With `gated` the weights depend on the site's own content
+    (softmax of a linear map): the range is still never raised, the mean no longer conserved.
+
+    A weighted sum of one-step diffusions of one stencil is *one* such diffusion,
+    Σ w_k (I + r_k L) = I + (Σ w_k r_k) L, so scales must differ in steps or dilation.
+
+    Args:
+        dim: Number of features.
+        scales: Names out of "fast medium slow", or `Scale` objects.
+        gated: Let the content of a site choose its weights.
+        scheme: What one step does; by default explicit, or upwind if causal.
+        bound: Largest ratio that can be learned.
+        initial_ratio: Where every ratio starts; 0 for the identity.
+        causal: Never show a site its future.
+        grid: Height and width, for diffusion over an image.
+        device: Where the parameters live.
+        dtype: Their precision.
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        *,
+        scales: str | Sequence[Scale] = "fast medium slow",
+        gated: bool = False,
+        scheme: Scheme | str | None = None,
+        bound: float | None = None,
+        initial_ratio: float | None = None,
+        causal: bool = False,
+        grid: tuple[int, int] | None = None,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        self.dim = check_positive("dim", dim)
+        self.scales = read_scales(scales)
+        chosen = choose_scheme(scheme, causal=causal)
+        self.members = nn.ModuleList(
+            Diffusion(
+                dim,
+                scheme=chosen,
+                steps=scale.steps,
+                dilation=scale.dilation,
+                bound=bound,
+                initial_ratio=scale.initial_ratio if initial_ratio is None else initial_ratio,
+                grid=grid,
+                device=device,
+                dtype=dtype,
+            )
+            for scale in self.scales
+        )
+        self.logits = nn.Parameter(torch.empty(len(self.scales), device=device, dtype=dtype))
+        self.gate = None
+        if gated:
+            self.gate = nn.Linear(dim, len(self.scales), bias=False, device=device, dtype=dtype)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Start with equal weights and a closed gate."""
+        nn.init.zeros_(self.logits)
+        if self.gate is not None:
+            nn.init.zeros_(self.gate.weight)
+
+    @property
+    def weights(self) -> Tensor:
+        """The weight of every scale where no gate speaks, [scales]."""
+        return torch.softmax(self.logits, dim=0)
+
+    @property
+    def ratio(self) -> Tensor:
+        """The ratio of every scale and feature, [scales, dim]."""
+        return torch.stack([member.ratio.expand(self.dim) for member in self._each()])
+
+    @property
+    def is_causal(self) -> bool:
+        """Whether no site sees its future."""
+        return all(member.is_causal for member in self._each())
+
+    @property
+    def reach(self) -> int:
+        """How many sites away one call looks."""
+        return max(member.reach for member in self._each())
+
+    def forward(
+        self,
+        u: Field,
+        valid_mask: Mask | None = None,
+        segments: Segments | None = None,
+        row_length: int | None = None,
+    ) -> Field:
+        """Diffuse [batch, length, dim] → the same; see `Diffusion.forward`."""
+        check_field("u", u, dim=self.dim)
+        logits = self.logits if self.gate is None else self.logits + self.gate(u)
+        weights = torch.softmax(logits, dim=-1)
+        change = torch.zeros_like(u)
+        for k, member in enumerate(self._each()):
+            smooth = member(u, valid_mask, segments, row_length)
+            change = torch.addcmul(change, weights[..., k, None].to(u.dtype), smooth - u)
+        return u + change
+
+    def transfer_function(self, omega: Tensor) -> Tensor:
+        """Give H(ω) of the mix by formula, [modes, dim], complex."""
+        if self.gate is not None:
+            raise ValueError("`transfer_function` is of a linear layer; a gated one has none")
+        parts = torch.stack([member.transfer_function(omega) for member in self._each()])
+        return (self.weights.detach().to(parts.dtype)[:, None, None] * parts).sum(dim=0)
+
+    def _each(self) -> list[Diffusion]:
+        return list(self.members)  # type: ignore[arg-type]
+
+    def extra_repr(self) -> str:
+        """Describe the scales."""
+        parts = [f"{scale.steps}×{scale.dilation}" for scale in self.scales]
+        return f"{self.dim}, steps×dilation {', '.join(parts)}"
+
+
+def read_scales(scales: str | Sequence[Scale]) -> tuple[Scale, ...]:
+    """Read scales from their names, and refuse those that collapse into one."""
+    if isinstance(scales, str):
+        scales = [SCALES[check_name("scales", name, SCALES)] for name in scales.split()]
+    if not scales:
+        raise ValueError(
+            f"`scales` must name at least one scale out of {', '.join(SCALES)}, got ''"
+        )
+    seen: set[tuple[int, int]] = set()
+    for scale in scales:
+        key = (check_positive("steps", scale.steps), check_positive("dilation", scale.dilation))
+        if key in seen:
+            raise ValueError(
+                f"`scales` must differ in steps or dilation, got two with steps={key[0]}, "
+                f"dilation={key[1]}: mixed, one-step diffusions of one stencil are one diffusion, "
+                "Σ w_k (I + r_k L) = I + (Σ w_k r_k) L; change steps or dilation of one"
+            )
+        seen.add(key)
+    return tuple(scales)
