@@ -1,0 +1,1 @@
+"""The same layer in models people already have."""

@@ -1,0 +1,1 @@
+"""Composition: layers become a Transformer, and the block reads as the equation."""
