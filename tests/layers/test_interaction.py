@@ -104,7 +104,11 @@ def test_what_is_given_back_goes_on(attention):
 def test_renormalised_rows_sum_to_one_and_padding_rows_stay_zero():
     weights = torch.tensor([[0.2, 0.4, -0.1], [0.0, 0.0, 0.0]], dtype=torch.float64)
     wanted = torch.tensor([[1 / 3, 2 / 3, 0.0], [0.0, 0.0, 0.0]], dtype=torch.float64)
-    torch.testing.assert_close(renormalise(weights), wanted, rtol=0, atol=1e-15)
+    weights.requires_grad_()
+    out = renormalise(weights)
+    out.square().sum().backward()
+    torch.testing.assert_close(out.detach(), wanted, rtol=0, atol=1e-15)
+    assert torch.isfinite(weights.grad).all()
 
 
 @pytest.mark.parametrize("explicit", [False, True])

@@ -149,4 +149,5 @@ def renormalise(weights: Tensor) -> Tensor:
     Rows of padding hold zeros and stay so.
     """
     weights = weights.clamp_min(0.0)
-    return weights / weights.sum(dim=-1, keepdim=True).clamp_min(torch.finfo(weights.dtype).tiny)
+    total = weights.sum(dim=-1, keepdim=True)
+    return weights / torch.where(total > 0, total, 1.0)

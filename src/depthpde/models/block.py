@@ -1,0 +1,96 @@
+"""One block: one split time step of the equation. It fixes where each position is."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from torch import nn
+
+from depthpde.layers.embedding import Encoding, Rotary
+from depthpde.layers.interaction import Attention
+from depthpde.layers.reaction import FeedForward
+from depthpde.layers.stabilizer import Norm, Residual, build_norm
+from depthpde.models.config import ModelConfig
+from depthpde.models.placed import Placed
+from depthpde.models.position import Option, Position
+from depthpde.shapes import Field, Mask
+
+
+class Block(nn.Module):
+    """Advance the field by one step of time: first the interaction, then the reaction.
+
+        pre-norm     u ← u + A[S u],     u ← u + R(S u)
+        post-norm    u ← S(u + A[u]),    u ← S(u + R(u))
+
+    `at` smooths what is added, `along` smooths the stream itself. In a post-norm block the norm
+    stands on the stream, so both routes before it are the same.
+
+    Args:
+        config: The model's config.
+        index: Which block this is, from 0.
+    """
+
+    def __init__(self, config: ModelConfig, index: int) -> None:
+        super().__init__()
+        stabilizer = config.stability
+        self.norm = stabilizer.norm
+        self.placed = Placed(config, index)
+        self.attention = Attention(
+            config.dim,
+            config.heads,
+            causal=config.causal,
+            rotation=Rotary(config.head_dim) if config.encoding is Encoding.ROTARY else None,
+            dropout=config.dropout,
+            explicit=any(each.option is Option.WEIGHTS for each in config.placements),
+        )
+        self.reaction = FeedForward(config.dim, config.hidden_dim, activation=config.activation)
+        self.attention_norm, self.reaction_norm = (
+            nn.Identity() if self.norm is Norm.NONE else build_norm(stabilizer.kind, config.dim)
+            for _ in range(2)
+        )
+        self.add = Residual(
+            gain=stabilizer.stream_gain(config.blocks),
+            on=stabilizer.residual,
+            dropout=config.dropout,
+        )
+
+    def forward(self, u: Field, valid_mask: Mask | None = None) -> Field:
+        """Return the field one step later.
+
+        Args:
+            u: The field, [batch, length, dim].
+            valid_mask: True = real token.
+        """
+        step = self._post_norm if self.norm is Norm.POST else self._pre_norm
+        u = step(u, valid_mask)
+        return self.placed.along(Position.BETWEEN_BLOCKS, u, valid_mask=valid_mask)
+
+    def _pre_norm(self, u: Field, valid_mask: Mask | None) -> Field:
+        at = partial(self.placed.at, valid_mask=valid_mask)
+        along = partial(self.placed.along, valid_mask=valid_mask)
+
+        u = along(Position.BEFORE_NORM, u, "attention")
+        normed = self.attention_norm(at(Position.BEFORE_NORM, u, "attention"))
+        interaction = self.attention(normed, at, valid_mask=valid_mask)
+        u = self.add(u, at(Position.AFTER_ATTENTION, interaction))
+        u = along(Position.AFTER_ATTENTION, u)
+
+        u = along(Position.BEFORE_NORM, u, "reaction")
+        normed = self.reaction_norm(at(Position.BEFORE_NORM, u, "reaction"))
+        reaction = self.reaction(normed)
+        u = self.add(u, at(Position.AFTER_FFN, reaction))
+        return along(Position.AFTER_FFN, u)
+
+    def _post_norm(self, u: Field, valid_mask: Mask | None) -> Field:
+        at = partial(self.placed.at, valid_mask=valid_mask)
+        along = partial(self.placed.along, valid_mask=valid_mask)
+
+        interaction = self.attention(u, at, valid_mask=valid_mask)
+        u = self.add(u, at(Position.AFTER_ATTENTION, interaction))
+        u = along(Position.BEFORE_NORM, along(Position.AFTER_ATTENTION, u), "attention")
+        u = self.attention_norm(at(Position.BEFORE_NORM, u, "attention"))
+
+        reaction = self.reaction(u)
+        u = self.add(u, at(Position.AFTER_FFN, reaction))
+        u = along(Position.BEFORE_NORM, along(Position.AFTER_FFN, u), "reaction")
+        return self.reaction_norm(at(Position.BEFORE_NORM, u, "reaction"))

@@ -1,0 +1,360 @@
+"""ModelConfig: everything that makes a model, and nothing that trains it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from enum import StrEnum
+from typing import Any, Protocol
+
+from depthpde.errors import check_one_of, check_positive, check_range
+from depthpde.layers.embedding import Encoding, Input
+from depthpde.layers.pooling import Pooling
+from depthpde.layers.reaction import Activation
+from depthpde.layers.stabilizer import Norm, Stabilizer
+from depthpde.models.placement import (
+    LayerConfig,
+    LayerKind,
+    Placement,
+    build_layer,
+    check_keys,
+    read_layer,
+    read_placement,
+)
+from depthpde.models.position import OPTIONS, ROUTES, Option, Position, Route
+
+
+class Geometry(StrEnum):
+    """Which sites are neighbours."""
+
+    LINE = "line"
+    """Each and the next."""
+    ROWS = "rows"
+    """Each and the next in its row of the grid; rows do not mix."""
+    PLANE = "plane"
+    """The four around each on the grid."""
+
+
+class Schedule(StrEnum):
+    """How the initial ratio changes with depth."""
+
+    CONSTANT = "constant"
+    """The same in every block."""
+    DECAYING = "decaying"
+    """r_b = r_0 (1 − b / blocks): less mixing in later blocks."""
+
+
+class TaskLike(Protocol):
+    """What a task must say for a model to fit it."""
+
+    @property
+    def kind(self) -> str:
+        """What one example is; ``pair`` for two documents."""
+
+    @property
+    def length(self) -> int:
+        """Longest sequence."""
+
+    @property
+    def vocabulary(self) -> int:
+        """Number of token ids."""
+
+    @property
+    def classes(self) -> int:
+        """Number of labels."""
+
+    @property
+    def grid(self) -> tuple[int, int] | None:
+        """Rows and columns of an image."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ModelConfig:
+    """A Transformer and what is placed in it."""
+
+    dim: int = 64
+    """Features of the field."""
+    blocks: int = 2
+    """Depth: number of blocks."""
+    heads: int = 2
+    """Attention heads; divide `dim`."""
+    hidden: int | None = None
+    """Features inside the feed-forward; four times `dim` unless given."""
+    activation: Activation | str = Activation.GELU
+    """Nonlinearity of the feed-forward."""
+    dropout: float = 0.0
+    """Share dropped in training, of attention weights and of increments."""
+    causal: bool = False
+    """Whether a site sees only itself and what stands before it."""
+    stabilizer: Stabilizer | Mapping[str, Any] = field(default_factory=Stabilizer)
+    """Norm and residual; a mapping stands for one."""
+    input: Input | str = Input.TOKEN
+    """What comes in."""
+    encoding: Encoding | str = Encoding.LEARNED
+    """How a site knows its index."""
+    pooling: Pooling | str = Pooling.MEAN
+    """How a classifier gathers the field into one vector."""
+    positions: Sequence[Placement | Position | str | Mapping[str, Any]] = ()
+    """Where something is placed; a position's name stands for a placement."""
+    layer: LayerConfig | LayerKind | str | Mapping[str, Any] = field(default_factory=LayerConfig)
+    """What is placed, unless a placement says otherwise; a name stands for a layer."""
+    route: Route | str | None = None
+    """On increments or on the stream; None is each position's default."""
+    schedule: Schedule | str = Schedule.CONSTANT
+    """How the initial ratio changes with depth."""
+    geometry: Geometry | str | None = None
+    """Which sites are neighbours; None is the plane for patches and the line for all else."""
+    grid: tuple[int, int] | None = None
+    """Rows and columns of sites; from the task unless given."""
+    patch: int = 4
+    """Side of a patch in pixels, for patch input."""
+    channels: int = 1
+    """Channels of an image, for patch input."""
+    vocabulary: int | None = None
+    """Number of token ids or grey levels; from the task unless given."""
+    length: int | None = None
+    """Longest sequence; from the task unless given."""
+    classes: int | None = None
+    """Number of labels; from the task unless given."""
+    documents: int = 1
+    """Documents of one example, each encoded by itself: 1 or 2."""
+
+    def __post_init__(self) -> None:
+        """Turn names into what they stand for, and refuse a config that contradicts itself."""
+        self._read()
+        for name in ("dim", "blocks", "heads", "patch", "channels"):
+            check_positive(name, getattr(self, name))
+        for name in ("hidden", "vocabulary", "length", "classes"):
+            if getattr(self, name) is not None:
+                check_positive(name, getattr(self, name))
+        check_range("dropout", self.dropout, 0.0, 1.0)
+        check_range("documents", self.documents, 1, 2)
+        if not isinstance(self.causal, bool):
+            raise ValueError(f"`causal` must be True or False, got {self.causal!r}")
+        if self.dim % self.heads:
+            raise ValueError(
+                f"`heads` must divide `dim`, got {self.heads} heads and dim {self.dim}"
+            )
+        if self.encoding is Encoding.ROTARY and self.head_dim % 2:
+            raise ValueError(
+                f"`encoding` must not be rotary where dim / heads is odd, got {self.head_dim}"
+            )
+        if self.encoding is Encoding.SINUSOIDAL and self.dim % 2:
+            raise ValueError(f"`dim` must be even for sinusoidal encoding, got {self.dim}")
+        self._check_grid()
+        self._check_positions()
+
+    def _read(self) -> None:
+        choices: dict[str, type[StrEnum]] = {
+            "activation": Activation, "input": Input, "encoding": Encoding, "pooling": Pooling,
+            "schedule": Schedule,
+        }  # fmt: skip
+        for name, choice in choices.items():
+            object.__setattr__(self, name, check_one_of(name, getattr(self, name), choice))
+        if self.route is not None:
+            object.__setattr__(self, "route", check_one_of("route", self.route, Route))
+        if self.geometry is not None:
+            object.__setattr__(self, "geometry", check_one_of("geometry", self.geometry, Geometry))
+        if not isinstance(self.stabilizer, Stabilizer):
+            settings = check_keys("stabilizer", Stabilizer, self.stabilizer)
+            object.__setattr__(self, "stabilizer", Stabilizer(**settings))
+        object.__setattr__(self, "layer", read_layer(self.layer))
+        if isinstance(self.positions, str) or not isinstance(self.positions, Sequence):
+            raise ValueError(
+                f"`positions` must be a sequence of positions, got {self.positions!r}; "
+                f"write positions=({self.positions!r},)"
+            )
+        placements = tuple(read_placement(each) for each in self.positions)
+        object.__setattr__(self, "positions", placements)
+
+    def _check_grid(self) -> None:
+        if self.grid is None:
+            return
+        if len(self.grid) != 2:
+            raise ValueError(f"`grid` must be rows and columns, got {self.grid!r}")
+        rows, columns = (check_positive("grid", side) for side in self.grid)
+        object.__setattr__(self, "grid", (rows, columns))
+        if self.length is not None and self.length != rows * columns:
+            raise ValueError(
+                f"`grid` must have as many sites as `length`, got {self.grid} and {self.length}"
+            )
+        if self.length is None:
+            object.__setattr__(self, "length", rows * columns)
+
+    def _check_positions(self) -> None:
+        placements = self.placements
+        seen = [each.position for each in placements]
+        for position in seen:
+            if seen.count(position) > 1:
+                raise ValueError(
+                    f"`positions` must name each position once, got {position.value!r} "
+                    f"{seen.count(position)} times"
+                )
+        if Position.BEFORE_NORM in seen and self.stability.norm is Norm.NONE:
+            raise ValueError(
+                "`positions` must leave out 'before_norm' where there is no norm; "
+                "use a pre- or post-norm stabilizer"
+            )
+        for each in placements:
+            if self.schedule is Schedule.DECAYING and _starts_as_identity(each.layer):
+                raise ValueError(
+                    "`schedule` must be constant for a layer that starts as the identity, got "
+                    f"decaying with {str(each.layer.kind)!r}; use start='blur' or initial_ratio"
+                )
+            # The layer itself knows best what it refuses: build one and throw it away.
+            build_layer(
+                each.layer, self.dim, causal=self.causal, grid=self.plane, num_heads=self.heads
+            )
+
+    @property
+    def placements(self) -> tuple[ResolvedPlacement, ...]:
+        """Every placement with its route, layer and option decided."""
+        return tuple(self._resolve(read_placement(each)) for each in self.positions)
+
+    def _resolve(self, placement: Placement) -> ResolvedPlacement:
+        position = check_one_of("position", placement.position, Position)
+        # A placement refuses a route that its position does not have; the config's one too.
+        routed = replace(placement, route=placement.route or self.route)
+        return ResolvedPlacement(
+            position=position,
+            route=Route(routed.route or ROUTES[position][0]),
+            layer=read_layer(placement.layer or self.layer),
+            option=Option(placement.option or OPTIONS[position][0])
+            if position in OPTIONS
+            else None,
+        )
+
+    @property
+    def stability(self) -> Stabilizer:
+        """The stabilizer, as what it is."""
+        assert isinstance(self.stabilizer, Stabilizer), "read in __post_init__"
+        return self.stabilizer
+
+    @property
+    def head_dim(self) -> int:
+        """Features of one head."""
+        return self.dim // self.heads
+
+    @property
+    def hidden_dim(self) -> int:
+        """Features inside the feed-forward, decided."""
+        return self.hidden or 4 * self.dim
+
+    @property
+    def prefix(self) -> int:
+        """Sites in front that are not of the sequence: the one that CLS pooling adds."""
+        return int(self.pooling is Pooling.CLS)
+
+    @property
+    def neighbours(self) -> Geometry:
+        """Which sites are neighbours, decided."""
+        if self.geometry is None:
+            return Geometry.PLANE if self.input is Input.PATCH else Geometry.LINE
+        return Geometry(self.geometry)
+
+    @property
+    def plane(self) -> tuple[int, int] | None:
+        """The grid where diffusion is two-dimensional, else None."""
+        return self.grid if self.neighbours is Geometry.PLANE else None
+
+    @property
+    def row_length(self) -> int | None:
+        """The width of the grid where its rows must not mix, else None."""
+        return self.grid[1] if self.grid and self.neighbours is Geometry.ROWS else None
+
+    def ratio_gain(self, block: int | None) -> float:
+        """Return what multiplies the initial ratio in a block.
+
+        1, or 1 − block / blocks where the schedule is decaying
+        """
+        if self.schedule is Schedule.CONSTANT or block is None:
+            return 1.0
+        return 1.0 - block / self.blocks
+
+    def fit(self, task: TaskLike) -> ModelConfig:
+        """Return the config with what the task knows filled in.
+
+        What the config already says stays, and must not contradict the task.
+        """
+        patched = self.input is Input.PATCH
+        known: dict[str, Any] = {"classes": int(task.classes)}
+        if patched:
+            known["grid"] = _patches(task.grid, self.patch)
+        else:
+            known |= {"vocabulary": int(task.vocabulary), "length": int(task.length)}
+            known["grid"] = task.grid
+        for name, wanted in known.items():
+            got = getattr(self, name)
+            if got is not None and got != wanted and not (name == "length" and got > wanted):
+                raise ValueError(
+                    f"`{name}` must be {wanted} for this task, got {got}; leave it out of the "
+                    "config, and the task fills it in"
+                )
+        filled = {name: value for name, value in known.items() if getattr(self, name) is None}
+        return replace(self, **filled, documents=2 if str(task.kind) == "pair" else 1)
+
+    def check_complete(self, *names: str) -> None:
+        """Refuse to build a model while one of these fields is open."""
+        missing = [name for name in names if getattr(self, name) is None]
+        if self.neighbours is not Geometry.LINE and self.grid is None:
+            missing.append("grid")
+        if missing:
+            raise ValueError(
+                f"`{missing[0]}` must be known to build the model; give it in the config, or "
+                "hand over a task that knows it"
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the config as plain JSON values."""
+        return {each.name: _plain(getattr(self, each.name)) for each in fields(self)}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> ModelConfig:
+        """Return the config of plain values, or say which key is unknown and the nearest one."""
+        settings = check_keys("config", cls, values)
+        if settings.get("grid") is not None:
+            settings["grid"] = tuple(settings["grid"])
+        return cls(**settings)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ResolvedPlacement:
+    """A placement with nothing left open."""
+
+    position: Position
+    """Where."""
+    route: Route
+    """On the increment or on the stream."""
+    layer: LayerConfig
+    """Which layer."""
+    option: Option | None
+    """Which meaning of the position; None where it has one only."""
+
+
+def _starts_as_identity(layer: LayerConfig) -> bool:
+    if layer.kind is LayerKind.DEPTHWISE_CONV:
+        return layer.start != "blur"
+    return layer.initial_ratio == 0.0
+
+
+def _patches(grid: tuple[int, int] | None, patch: int) -> tuple[int, int]:
+    if grid is None or grid[0] % patch or grid[1] % patch:
+        raise ValueError(
+            f"`patch` must divide the sides of the task's images, got {patch} and grid {grid}"
+        )
+    return grid[0] // patch, grid[1] // patch
+
+
+def _plain(value: Any) -> Any:
+    """Return JSON values: names for choices, what was said for what was left open."""
+    if isinstance(value, StrEnum):
+        return value.value
+    if isinstance(value, Placement | LayerConfig):
+        said = {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
+        said = {name: each for name, each in said.items() if each is not None}
+        return next(iter(said.values())) if len(said) == 1 else said
+    if isinstance(value, tuple | list):
+        return [_plain(each) for each in value]
+    if hasattr(value, "__dataclass_fields__"):
+        return {name: _plain(each) for name, each in asdict(value).items()}
+    return value

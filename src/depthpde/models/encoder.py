@@ -1,0 +1,97 @@
+"""Encoder: from what comes in to the field at the end of time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from depthpde.errors import check_mask
+from depthpde.layers.embedding import Encoding, Input, PatchEmbedding, PixelEmbedding, SiteEncoding
+from depthpde.layers.pooling import Pooling
+from depthpde.layers.stabilizer import Norm, build_norm
+from depthpde.models.block import Block
+from depthpde.models.config import ModelConfig
+from depthpde.models.placed import Observer, Placed
+from depthpde.models.position import Option, Position
+from depthpde.shapes import Field, Mask
+
+
+class Encoder(nn.Module):
+    """Embed what comes in and advance it block by block.
+
+        u(0) = embed(input) + p,     u(t + 1) = block_t(u(t)),     field = S u(blocks)
+
+    The last norm exists in pre-norm models only: in the others the stream is normalised already,
+    or not at all. CLS pooling adds one site in front, which no diffusion touches.
+
+    Args:
+        config: The model's config, with vocabulary and length known.
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        known = ("grid",) if config.input is Input.PATCH else ("vocabulary", "length")
+        config.check_complete(*known)
+        self.embedding = _embedding(config)
+        self.encoding: nn.Module | None = None
+        if config.encoding in (Encoding.LEARNED, Encoding.SINUSOIDAL):
+            sites = (config.length or 0) + config.prefix
+            self.encoding = SiteEncoding(Encoding(config.encoding), sites, config.dim)
+        self.front = None
+        if config.pooling is Pooling.CLS:
+            self.front = nn.Parameter(torch.zeros(config.dim))
+        self.dropout = nn.Dropout(config.dropout)
+        self.placed = Placed(config, None)
+        self._early = any(each.option is Option.BEFORE_ENCODING for each in config.placements)
+        self.blocks = nn.ModuleList(Block(config, index) for index in range(config.blocks))
+        self.final_norm: nn.Module = nn.Identity()
+        if config.stability.norm is Norm.PRE:
+            self.final_norm = build_norm(config.stability.kind, config.dim)
+
+    def forward(self, inputs: Tensor, valid_mask: Mask | None = None) -> tuple[Field, Mask | None]:
+        """Return the field and the mask of its sites, both with the CLS site in front if any.
+
+        Args:
+            inputs: Tokens or pixels [batch, length], or images [batch, channels, height, width].
+            valid_mask: True = real token, [batch, length].
+        """
+        u = self.embedding(inputs)
+        if valid_mask is not None:
+            check_mask("valid_mask", valid_mask, u)
+        if self.front is not None:
+            u = torch.cat((self.front.expand(u.shape[0], 1, -1), u), dim=1)
+            if valid_mask is not None:
+                valid_mask = nn.functional.pad(valid_mask, (1, 0), value=True)
+        if self._early:
+            u = self.placed.along(Position.AFTER_EMBEDDING, u, valid_mask=valid_mask)
+        if self.encoding is not None:
+            u = self.encoding(u)
+        u = self.dropout(u)
+        if not self._early:
+            u = self.placed.along(Position.AFTER_EMBEDDING, u, valid_mask=valid_mask)
+        for block in self.blocks:
+            u = block(u, valid_mask)
+        return self.final_norm(u), valid_mask
+
+    def observe(self, observer: Observer) -> Callable[[], None]:
+        """Tell this one of the field at every position, until the returned function is called."""
+        places = [each for each in self.modules() if isinstance(each, Placed)]
+        stops = [each.observe(observer) for each in places]
+
+        def stop() -> None:
+            for each in stops:
+                each()
+
+        return stop
+
+
+def _embedding(config: ModelConfig) -> nn.Module:
+    if config.input is Input.PATCH:
+        return PatchEmbedding(config.patch, config.channels, config.dim)
+    assert config.vocabulary is not None, "checked by the encoder"
+    if config.input is Input.LINEAR:
+        return PixelEmbedding(config.vocabulary, config.dim)
+    return nn.Embedding(config.vocabulary, config.dim)

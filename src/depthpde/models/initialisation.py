@@ -1,0 +1,55 @@
+"""First weights: one random stream for each parameter's name.
+
+Whatever is placed in a model, a parameter that two models share starts from the same numbers, so
+that a difference between them is a difference of what is placed.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from depthpde.models.config import ModelConfig
+from depthpde.seeds import generator as stream
+
+_SCALED = ("value", "out", "enter")
+"""The weights that DeepNorm starts smaller: those an increment is proportional to."""
+
+
+def initialise(
+    model: nn.Module, config: ModelConfig, generator: torch.Generator | None = None
+) -> None:
+    """Give every parameter its first value.
+
+        W ~ N(0, gain² · 2 / (fan_in + fan_out)),    biases 0,    tables ~ N(0, 1 / dim)
+
+    Layers that are placed start by themselves, without chance. Numbers are drawn on the CPU in
+    float32, so they do not depend on the device.
+
+    Args:
+        model: The model, built.
+        config: Its config.
+        generator: Source of one seed, from which every stream is derived; None takes torch's own.
+    """
+    seed = int(torch.randint(2**62, (), generator=generator, device="cpu"))
+    gain = config.stability.branch_gain(config.blocks)
+    for name, module in model.named_modules():
+        if ".placed." in f".{name}.":
+            continue
+        if isinstance(module, nn.Linear):
+            scaled = gain if name.rsplit(".", 1)[-1] in _SCALED else 1.0
+            std = scaled * (2.0 / (module.in_features + module.out_features)) ** 0.5
+            _draw(module.weight, std, seed, f"{name}.weight")
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
+        elif isinstance(module, nn.Embedding):
+            _draw(module.weight, config.dim**-0.5, seed, f"{name}.weight")
+    for name, parameter in model.named_parameters():
+        if name.rsplit(".", 1)[-1] in ("sites", "front"):
+            _draw(parameter, config.dim**-0.5, seed, name)
+
+
+def _draw(parameter: Tensor, std: float, seed: int, name: str) -> None:
+    numbers = torch.randn(parameter.shape, generator=stream(seed, "init", name), device="cpu")
+    with torch.no_grad():
+        parameter.copy_(std * numbers)

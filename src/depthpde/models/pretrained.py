@@ -1,0 +1,132 @@
+"""Saved models: weights in safetensors, the config in JSON, one folder a model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+from depthpde import __version__
+from depthpde.models.config import ModelConfig
+from depthpde.models.encoder import Encoder
+from depthpde.models.initialisation import initialise
+from depthpde.models.placed import Observer
+
+WEIGHTS, CONFIG = "model.safetensors", "config.json"
+
+Model = TypeVar("Model", bound="Pretrained")
+
+
+class Pretrained(nn.Module):
+    """A model that can be saved to a folder and brought back, to the bit.
+
+    Args:
+        config: The model's config.
+        generator: Source of the first weights; None takes torch's own.
+    """
+
+    def __init__(self, config: ModelConfig, generator: torch.Generator | None = None) -> None:
+        super().__init__()
+        self.config = config
+        # What the parts draw for themselves while being built is thrown away.
+        with torch.random.fork_rng(devices=[]):
+            self.encoder = Encoder(config)
+            self.build(config)
+        initialise(self, config, generator)
+
+    def build(self, config: ModelConfig) -> None:
+        """Build what stands behind the encoder."""
+
+    def observe(self, observer: Observer) -> Callable[[], None]:
+        """Tell this one of the field at every position, until the returned function is called."""
+        return self.encoder.observe(observer)
+
+    def save_pretrained(self, path: str | Path) -> Path:
+        """Write the weights and the config into a folder, and return it."""
+        folder = Path(path)
+        folder.mkdir(parents=True, exist_ok=True)
+        weights = {name: each.detach().contiguous() for name, each in self.state_dict().items()}
+        save_file(weights, folder / WEIGHTS, metadata={"format": "pt"})
+        said = {
+            "model": type(self).__name__,
+            "depthpde": __version__,
+            "config": self.config.to_dict(),
+        }
+        (folder / CONFIG).write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
+        return folder
+
+    def push_to_hub(self, name: str) -> None:
+        """Save the model to the Hugging Face hub under ``owner/name``; needs the extra ``hf``."""
+        from tempfile import TemporaryDirectory
+
+        hub = _hub()
+        with TemporaryDirectory() as folder:
+            self.save_pretrained(folder)
+            hub.create_repo(name, exist_ok=True)
+            hub.upload_folder(repo_id=name, folder_path=folder)
+
+    @classmethod
+    def from_pretrained(cls: type[Model], path: str | Path) -> Model:
+        """Bring a saved model back, in evaluation mode.
+
+        Args:
+            path: A folder, or ``owner/name`` on the Hugging Face hub (needs the extra ``hf``).
+        """
+        folder = _folder(path)
+        config = cls._read_config(folder / CONFIG)
+        # The first weights are replaced at once, so any will do; torch's own stream stays put.
+        model = cls(config, generator=torch.Generator().manual_seed(0))
+        weights = load_file(folder / WEIGHTS)
+        model.to(next(iter(weights.values())).dtype)
+        try:
+            model.load_state_dict(weights)
+        except RuntimeError as error:
+            raise ValueError(
+                f"`{folder / WEIGHTS}` must hold the weights of the config beside it; {error}"
+            ) from error
+        return model.eval()
+
+    @classmethod
+    def _read_config(cls, file: Path) -> ModelConfig:
+        said = json.loads(file.read_text(encoding="utf-8"))
+        if not isinstance(said, dict) or said.get("model") != cls.__name__:
+            got = said.get("model") if isinstance(said, dict) else said
+            raise ValueError(
+                f"`{file}` must be of a {cls.__name__}, got {got!r}; "
+                "load it with the class of that name"
+            )
+        return ModelConfig.from_dict(said["config"])
+
+
+def _folder(path: str | Path) -> Path:
+    folder = Path(path)
+    if (
+        not folder.is_dir()
+        and isinstance(path, str)
+        and path.count("/") == 1
+        and path[0] not in "./~"
+    ):
+        folder = Path(_hub().snapshot_download(path, allow_patterns=[WEIGHTS, CONFIG]))
+    missing = [name for name in (CONFIG, WEIGHTS) if not (folder / name).is_file()]
+    if missing:
+        raise FileNotFoundError(
+            f"`path` must be a folder with {CONFIG} and {WEIGHTS}, got {folder} without "
+            f"{' and '.join(missing)}; write one with save_pretrained"
+        )
+    return folder
+
+
+def _hub() -> Any:
+    try:
+        import huggingface_hub
+    except ImportError as error:
+        raise ImportError(
+            "`huggingface_hub` must be installed to reach the hub; "
+            "use pip install 'depthpde[hf]', or a local folder"
+        ) from error
+    return huggingface_hub

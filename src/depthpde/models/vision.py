@@ -1,0 +1,36 @@
+"""VisionTransformer: patches as sites, diffusion over the plane."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+
+from depthpde.layers.embedding import Input
+from depthpde.models.classifier import Classifier
+from depthpde.models.config import ModelConfig, TaskLike
+
+
+class VisionTransformer(Classifier):
+    """Tell the class of an image, from its patches.
+
+        u(x) = W · patch(x) + p(x),    sites on a grid,    diffusion by the five-point stencil
+
+    A classifier whose input is patches. On a line (`geometry="line"`) diffusion would join the
+    end of one row to the start of the next; on the plane every patch exchanges with the four
+    around it.
+
+    Args:
+        config: The model's config; `input` is set to patches.
+        task: Fills in grid and classes; None takes them from the config.
+        generator: Source of the first weights; None takes torch's own.
+    """
+
+    def __init__(
+        self,
+        config: ModelConfig,
+        task: TaskLike | None = None,
+        *,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__(replace(config, input=Input.PATCH), task, generator=generator)
