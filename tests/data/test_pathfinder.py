@@ -144,14 +144,14 @@ def test_a_linear_and_a_nearest_neighbour_probe_stay_at_chance(many) -> None:
     assert abs(((sides[nearest].sum(axis=1) > 0) == wanted).mean() - 0.5) < 0.03
 
 
-@pytest.mark.parametrize("name", SCENERIES)
+@pytest.mark.parametrize("name", ["32", "mini"])
 def test_where_the_marks_are_tells_the_label_at_mini_size_only(name: str) -> None:
-    found = baselines(SCENERIES[name], 0, count=400 if name == "path-x" else 4000)
+    found = baselines(SCENERIES[name], 0)
     if name == "mini":
         assert 70 < found["second_mark"] < 85
         assert found["marks_apart"] < 85
     else:
-        assert abs(found["second_mark"] - 50) < 8
+        assert abs(found["second_mark"] - 50) < 4
         assert found["marks_apart"] < 58
     assert found["majority"] == 50
 

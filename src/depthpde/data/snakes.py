@@ -40,14 +40,16 @@ def _next(key: np.uint64, state: Array) -> float:
 
 
 @kernel
-def _gap(p: Array, q: Array) -> float:
-    """Return the distance of two segments (y, x, y, x)."""
-    if _cross(p, q):
-        return 0.0
-    best = _to_segment(p[0], p[1], q)
-    best = min(best, _to_segment(p[2], p[3], q))
-    best = min(best, _to_segment(q[0], q[1], p))
-    return min(best, _to_segment(q[2], q[3], p))
+def _closer(p: Array, q: Array, clear: float) -> bool:
+    """Say whether two segments (y, x, y, x) come closer than a distance."""
+    bound = clear * clear
+    return (
+        _to_segment(p[0], p[1], q) < bound
+        or _to_segment(p[2], p[3], q) < bound
+        or _to_segment(q[0], q[1], p) < bound
+        or _to_segment(q[2], q[3], p) < bound
+        or _cross(p, q)
+    )
 
 
 @kernel
@@ -64,12 +66,14 @@ def _side(p: Array, y: float, x: float) -> float:
 
 @kernel
 def _to_segment(y: float, x: float, p: Array) -> float:
-    """Return the distance of a point from a segment."""
+    """Return the squared distance of a point from a segment."""
     dy = p[2] - p[0]
     dx = p[3] - p[1]
     along = ((y - p[0]) * dy + (x - p[1]) * dx) / (dy * dy + dx * dx)
     along = min(1.0, max(0.0, along))
-    return math.hypot(y - p[0] - along * dy, x - p[1] - along * dx)
+    off_y = y - p[0] - along * dy
+    off_x = x - p[1] - along * dx
+    return float(off_y * off_y + off_x * off_x)
 
 
 @kernel
@@ -89,17 +93,15 @@ def _place(c: Array, y: float, x: float, angle: float, paddle: Array) -> bool:
 def _free(c: Array, paddles: Array, count: int, skip: int, paddle: Array) -> bool:
     """Say whether a paddle keeps its distance from all others but the one it follows."""
     clear = 2.0 * c[MARGIN] + c[THICKNESS]
-    reach = clear + c[LENGTH]
+    far = 4.0 * (clear + c[LENGTH]) ** 2
     for other in range(count):
         if other == skip:
             continue
         q = paddles[other]
-        if (
-            abs(paddle[0] + paddle[2] - q[0] - q[2]) > 2.0 * reach
-            or abs(paddle[1] + paddle[3] - q[1] - q[3]) > 2.0 * reach
-        ):
-            continue
-        if _gap(paddle, q) < clear:
+        # Twice the way from middle to middle: most paddles are far away.
+        dy = paddle[0] + paddle[2] - q[0] - q[2]
+        dx = paddle[1] + paddle[3] - q[1] - q[3]
+        if dy * dy + dx * dx < far and _closer(paddle, q, clear):
             return False
     return True
 
@@ -244,7 +246,10 @@ def scene(
         tries += 1
     count = 2 * int(c[CONTOUR])
     for _ in range(int(c[DISTRACTORS])):
-        count += _distractor(c, key, state, paddles, angles, count)
+        got = _distractor(c, key, state, paddles, angles, count)
+        if got == 0:  # the image is full
+            break
+        count += got
     origin = 0 if c[CORNER] > 0.0 else int(2.0 * _next(key, state))
     end = 2 * int(c[CONTOUR]) - 2 + (origin if label else 1 - origin)
     markers[0, 0] = paddles[origin, 0]
@@ -285,7 +290,7 @@ def _ink(c: Array, p: Array, radius: float, contrast: float, image: Array) -> No
             for sample in range(_SAMPLES * _SAMPLES):
                 y = row + (sample // _SAMPLES + 0.5) / _SAMPLES
                 x = column + (sample % _SAMPLES + 0.5) / _SAMPLES
-                inside += _to_segment(y, x, p) <= radius
+                inside += _to_segment(y, x, p) <= radius * radius
             share = inside / (_SAMPLES * _SAMPLES)
             level = round(255.0 * min(1.0, contrast * share))
             if level > image[row, column]:
