@@ -40,7 +40,7 @@ class Block(nn.Module):
             config.heads,
             causal=config.causal,
             rotation=Rotary(config.head_dim) if config.encoding is Encoding.ROTARY else None,
-            dropout=config.dropout,
+            dropout=config.attention_dropout,
             explicit=any(each.option is Option.WEIGHTS for each in config.placements),
         )
         self.reaction = FeedForward(config.dim, config.hidden_dim, activation=config.activation)

@@ -83,7 +83,9 @@ class ModelConfig:
     activation: Activation | str = Activation.GELU
     """Nonlinearity of the feed-forward."""
     dropout: float = 0.0
-    """Share dropped in training, of attention weights and of increments."""
+    """Share of the embedding and of every increment dropped in training."""
+    attention_dropout: float = 0.0
+    """Share of the attention weights dropped in training; on a CPU torch then forms them."""
     causal: bool = False
     """Whether a site sees only itself and what stands before it."""
     stabilizer: Stabilizer | Mapping[str, Any] = field(default_factory=Stabilizer)
@@ -128,6 +130,7 @@ class ModelConfig:
             if getattr(self, name) is not None:
                 check_positive(name, getattr(self, name))
         check_range("dropout", self.dropout, 0.0, 1.0)
+        check_range("attention_dropout", self.attention_dropout, 0.0, 1.0)
         check_range("documents", self.documents, 1, 2)
         if not isinstance(self.causal, bool):
             raise ValueError(f"`causal` must be True or False, got {self.causal!r}")

@@ -1,0 +1,311 @@
+"""What a model costs, by formula: parameters, multiply–adds and memory, term by term."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from enum import StrEnum
+
+from depthpde.errors import check_one_of, check_positive
+from depthpde.layers.diffusion import choose_scheme, read_scales
+from depthpde.layers.embedding import Encoding, Input
+from depthpde.layers.pooling import Pooling
+from depthpde.layers.ratio import Per
+from depthpde.layers.reaction import Activation
+from depthpde.layers.stabilizer import Norm, NormKind
+from depthpde.models.config import ModelConfig, ResolvedPlacement
+from depthpde.models.placement import LayerConfig, LayerKind
+from depthpde.models.position import Option, Position
+from depthpde.operators.stability import Scheme
+
+_BYTES = 4
+"""Of one number in float32."""
+
+
+class Head(StrEnum):
+    """What stands behind the encoder."""
+
+    CLASSIFIER = "classifier"
+    LANGUAGE = "language"
+    NONE = "none"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Terms:
+    """One quantity, split by the term of the equation it belongs to."""
+
+    embedding: int = 0
+    """What comes in, and how sites are told apart."""
+    interaction: int = 0
+    """Attention."""
+    reaction: int = 0
+    """Feed-forward."""
+    stabilizer: int = 0
+    """Norms and residual steps."""
+    placed: int = 0
+    """Diffusion, or whatever is placed instead."""
+    head: int = 0
+    """What makes an answer of the field."""
+
+    @property
+    def total(self) -> int:
+        """The sum over terms."""
+        return sum(getattr(self, each.name) for each in fields(self))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cost:
+    """What one model costs."""
+
+    parameters: Terms
+    """Learned numbers."""
+    multiply_adds: Terms
+    """Of one forward pass over a batch; attention counted in full, causal or not."""
+    activation_bytes: Terms
+    """Kept from forward for backward, in float32, parameters and loss not counted."""
+
+    def __str__(self) -> str:
+        """Return a table, one term a line."""
+        lines = [f"{'':12}{'parameters':>14}{'multiply–adds':>18}{'activations':>16}"]
+        for name in [each.name for each in fields(Terms)] + ["total"]:
+            a, b, c = (
+                getattr(each, name)
+                for each in (self.parameters, self.multiply_adds, self.activation_bytes)
+            )
+            lines.append(f"{name:12}{a:>14,}{b:>18,}{c / 2**20:>13,.2f} MB")
+        return "\n".join(lines)
+
+
+def cost(
+    config: ModelConfig,
+    *,
+    batch: int = 1,
+    length: int | None = None,
+    head: Head | str = Head.CLASSIFIER,
+) -> Cost:
+    """Tell what a model costs without building it.
+
+        parameters   exact
+        operations   4 n d² + 2 n² d a block for attention, 2 n d h for the feed-forward, …
+        memory       what autograd keeps on a CPU for sequences without padding
+
+    Args:
+        config: The model's config, with its sizes known.
+        batch: Examples in a batch.
+        length: Sites of every sequence; the longest unless given.
+        head: What stands behind the encoder.
+    """
+    head = check_one_of("head", head, Head)
+    known = ("length",) if config.input is Input.PATCH else ("length", "vocabulary")
+    config.check_complete(*known, *(("classes",) if head is Head.CLASSIFIER else ()))
+    sites = check_positive("length", length or config.length or 0) + config.prefix
+    documents = config.documents if head is Head.CLASSIFIER else 1
+    rows = check_positive("batch", batch) * documents
+    return Cost(
+        parameters=_parameters(config, head),
+        multiply_adds=_multiply_adds(config, head, rows, sites),
+        activation_bytes=_activation_bytes(config, head, rows, sites),
+    )
+
+
+def _parameters(config: ModelConfig, head: Head) -> Terms:
+    dim, hidden, blocks = config.dim, config.hidden_dim, config.blocks
+    tables = 0
+    if config.encoding is Encoding.LEARNED:
+        tables = ((config.length or 0) + config.prefix) * dim
+    return Terms(
+        embedding=_entry(config) * dim + tables + config.prefix * dim,
+        interaction=blocks * 4 * (dim * dim + dim),
+        reaction=blocks * (2 * dim * hidden + hidden + dim),
+        stabilizer=_norms(config) * dim * (2 if config.stability.kind is NormKind.LAYER else 1),
+        placed=sum(
+            count * _layer_parameters(each.layer, features, each, config)
+            for each, count, features, _ in _placed(config, 1, 1)
+        ),
+        head=_head_parameters(config, head),
+    )
+
+
+def _multiply_adds(config: ModelConfig, head: Head, rows: int, sites: int) -> Terms:
+    dim, hidden, blocks = config.dim, config.hidden_dim, config.blocks
+    entries = (sites - config.prefix) * dim
+    answer = {Head.NONE: 0, Head.LANGUAGE: rows * sites * dim * (config.vocabulary or 0)}
+    examples = rows // config.documents
+    if head is Head.CLASSIFIER:
+        classes = config.classes or 0
+        one, two = dim * classes, (4 * dim + classes) * hidden
+        answer[head] = examples * (two if config.documents == 2 else one)
+    taken_in = {
+        Input.TOKEN: 0,
+        Input.LINEAR: entries,
+        Input.PATCH: config.patch**2 * config.channels * entries,
+    }
+    return Terms(
+        embedding=rows * taken_in[Input(config.input)],
+        interaction=rows * blocks * (4 * sites * dim**2 + 2 * sites**2 * dim),
+        reaction=rows * blocks * 2 * sites * dim * hidden,
+        placed=sum(
+            count * size * _layer_operations(each.layer, config, sites)
+            for each, count, _, size in _placed(config, rows, sites)
+        ),
+        head=answer[head],
+    )
+
+
+def _activation_bytes(config: ModelConfig, head: Head, rows: int, sites: int) -> Terms:
+    blocks, kept_field = config.blocks, rows * sites * config.dim
+    pairs = rows * config.heads * sites**2
+    # q, k, v, the heads' outputs, the logarithm of each row's sum
+    mixed = 4 * kept_field + rows * config.heads * sites
+    weighted = any(each.option is Option.WEIGHTS for each in config.placements)
+    if weighted or config.attention_dropout:
+        mixed += (4 if weighted else 3) * pairs
+    if config.encoding is Encoding.ROTARY:
+        mixed += kept_field + 2 * sites * config.head_dim
+    bends = 1 if config.activation is Activation.RELU else 2
+    return Terms(
+        embedding=_embedding_bytes(config, rows, sites),
+        # Each term keeps its own input; a norm keeps the field it reads and its moments.
+        interaction=_BYTES * blocks * (mixed + kept_field),
+        reaction=_BYTES * blocks * (bends * rows * sites * config.hidden_dim + kept_field),
+        stabilizer=_stabilizer_bytes(config, rows, sites),
+        placed=_BYTES
+        * sum(
+            count * _layer_kept(each.layer, config, size, rows, sites)
+            for each, count, _, size in _placed(config, rows, sites)
+        ),
+        head=_BYTES * _head_kept(config, head, rows, kept_field),
+    )
+
+
+def _entry(config: ModelConfig) -> int:
+    """Return the rows of the matrix or table that takes the input in, bias included."""
+    if config.input is Input.TOKEN:
+        return config.vocabulary or 0
+    return 2 if config.input is Input.LINEAR else config.patch**2 * config.channels + 1
+
+
+def _norms(config: ModelConfig) -> int:
+    norm = config.stability.norm
+    return 0 if norm is Norm.NONE else 2 * config.blocks + int(norm is Norm.PRE)
+
+
+def _head_parameters(config: ModelConfig, head: Head) -> int:
+    dim, hidden, classes = config.dim, config.hidden_dim, config.classes or 0
+    if head is not Head.CLASSIFIER:
+        return 0
+    if config.documents == 1:
+        return dim * classes + classes
+    return 4 * dim * hidden + hidden + hidden * classes + classes
+
+
+def _embedding_bytes(config: ModelConfig, rows: int, sites: int) -> int:
+    inner = rows * (sites - config.prefix)
+    dropped = _BYTES * rows * sites * config.dim if config.dropout else 0
+    if config.input is Input.TOKEN:
+        return 8 * inner + dropped
+    return _BYTES * inner * (_entry(config) - 1) + dropped
+
+
+def _stabilizer_bytes(config: ModelConfig, rows: int, sites: int) -> int:
+    layered = config.stability.kind is NormKind.LAYER
+    field = rows * sites * config.dim
+    # Layer norm: its input, mean and deviation. RMS norm: its input, the scaled one and one moment.
+    each = (field + 2 * rows * sites) if layered else (2 * field + rows * sites)
+    dropped = 2 * config.blocks * field if config.dropout else 0
+    return _BYTES * (_norms(config) * each + dropped)
+
+
+def _head_kept(config: ModelConfig, head: Head, rows: int, field: int) -> int:
+    vectors = rows * config.dim
+    if head is Head.LANGUAGE:
+        return field
+    if head is Head.NONE:
+        return 0
+    pooled = {Pooling.MEAN: vectors, Pooling.MAX: field + vectors, Pooling.CLS: field}
+    compared = rows // 2 * (4 * config.dim + 2 * config.hidden_dim) if config.documents == 2 else 0
+    return pooled[Pooling(config.pooling)] + compared
+
+
+def _placed(
+    config: ModelConfig, rows: int, sites: int
+) -> list[tuple[ResolvedPlacement, int, int, int]]:
+    """Return for each placement how many layers it makes, their features, and entries of each."""
+    found = []
+    for each in config.placements:
+        count = 1 if each.position is Position.AFTER_EMBEDDING else config.blocks
+        features, size = config.dim, rows * sites * config.dim
+        if each.position is Position.BEFORE_NORM:
+            count *= 2
+        elif each.option is Option.QUERIES_KEYS_VALUES:
+            count *= 3
+        elif each.option is Option.WEIGHTS:
+            features, size = config.heads, rows * config.heads * sites**2
+        elif each.option is Option.ACROSS_HEADS:
+            features = config.head_dim
+        found.append((each, count, features, size))
+    return found
+
+
+def _layer_parameters(
+    layer: LayerConfig, features: int, placement: ResolvedPlacement, config: ModelConfig
+) -> int:
+    if layer.kind is LayerKind.DIFFUSION:
+        by_head = placement.option is Option.ALONG_SITES
+        per = layer.per or (Per.HEAD if by_head else Per.FEATURE)
+        heads = config.heads if by_head else 1
+        return {Per.FEATURE: features, Per.HEAD: heads, Per.SCALAR: 1}[Per(per)]
+    if layer.kind is LayerKind.MULTISCALE:
+        scales = len(_scales(layer))
+        return scales * (features + 1) + (scales * features if layer.gated else 0)
+    if layer.kind is LayerKind.DEPTHWISE_CONV:
+        return _width(layer) * features
+    if layer.kind is LayerKind.ADAPTIVE:
+        return features + 1
+    return 0 if layer.kind is LayerKind.BLUR else features
+
+
+def _layer_operations(layer: LayerConfig, config: ModelConfig, sites: int) -> int:
+    """Return multiply–adds for each entry of the field."""
+    if layer.kind is LayerKind.DEPTHWISE_CONV:
+        return _width(layer)
+    if layer.kind is LayerKind.EXPONENTIAL_AVERAGE:
+        return (1 if config.causal else 2) * 2 * max(1, math.ceil(math.log2(sites)))
+    if layer.kind is LayerKind.TOKEN_SHIFT:
+        return 2
+    taps = {
+        Scheme.EXPLICIT: 3 if config.plane is None else 5,
+        Scheme.UPWIND: 2,
+        Scheme.BACKWARD_EULER: 5,
+        Scheme.CRANK_NICOLSON: 8,
+        Scheme.EXACT: 2 * max(1, math.ceil(math.log2(sites))),
+    }[choose_scheme(layer.scheme, causal=config.causal)]
+    if layer.kind is LayerKind.MULTISCALE:
+        gate = len(_scales(layer)) if layer.gated else 0
+        return sum(taps * steps + 2 for steps in _scales(layer)) + gate
+    # The content-dependent ratio needs the squared difference across every edge.
+    return taps * (layer.steps or 1) + (2 if layer.kind is LayerKind.ADAPTIVE else 0)
+
+
+def _layer_kept(layer: LayerConfig, config: ModelConfig, size: int, rows: int, sites: int) -> int:
+    """Return how many numbers a layer keeps for backward, given the size of its field."""
+    if layer.kind is LayerKind.MULTISCALE:
+        return (1 + len(_scales(layer))) * size
+    if layer.kind is LayerKind.DEPTHWISE_CONV:
+        return _width(layer) * size
+    if layer.kind is LayerKind.ADAPTIVE:
+        return size + 2 * rows * sites
+    if layer.kind is LayerKind.EXPONENTIAL_AVERAGE:
+        gaps = [2**each for each in range(math.ceil(math.log2(max(2, sites))))]
+        shorter = sum(1 - gap / sites for gap in gaps)
+        once = size * (shorter + len(gaps) + 2) + size / rows * shorter
+        return int((1 if config.causal else 2) * once)
+    return size
+
+
+def _scales(layer: LayerConfig) -> list[int]:
+    return [each.steps for each in read_scales(layer.scales or "fast medium slow")]
+
+
+def _width(layer: LayerConfig) -> int:
+    return layer.width or 3
