@@ -123,9 +123,13 @@ _distance.register_autograd(
     lambda ctx, h: _distance_adjoint(h, *ctx.saved_tensors), setup_context=_save
 )
 _distance_adjoint.register_autograd(_second, setup_context=_save)
-_distance.register_vmap(
-    lambda info, in_dims, u, weights: (
-        torch.func.vmap(composite, in_dims=in_dims)(u, weights),
-        0,
+
+
+@_distance.register_vmap
+def _(info, in_dims, u, weights):  # type: ignore[no-untyped-def]
+    u, weights = (
+        x.expand(info.batch_size, *x.shape) if axis is None else x.movedim(axis, 0)
+        for x, axis in zip((u, weights), in_dims, strict=True)
     )
-)
+    gap = u[:, :, 1:] - u[:, :, :-1]
+    return (gap**2 * weights[:, None, None]).sum(dim=-1, keepdim=True), 0
