@@ -4,8 +4,12 @@ import os
 
 os.environ.setdefault("TRITON_INTERPRET", "1")
 
+import hypothesis
 import pytest
 import torch
+
+hypothesis.settings.register_profile("repeatable", deadline=None, derandomize=True)
+hypothesis.settings.load_profile("repeatable")
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -1,0 +1,58 @@
+"""What `import depthpde` promises."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import depthpde
+
+
+def run(code: str) -> str:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def test_every_public_name_exists():
+    for name in depthpde.__all__:
+        assert getattr(depthpde, name) is not None
+    assert set(depthpde.__all__) <= set(dir(depthpde))
+
+
+def test_an_unknown_name_is_refused():
+    with pytest.raises(AttributeError, match="module 'depthpde' has no attribute 'difuse'"):
+        _ = depthpde.difuse
+
+
+def test_importing_the_package_imports_no_torch():
+    assert run("import sys, depthpde; print('torch' in sys.modules)") == "False"
+
+
+def test_importing_the_command_imports_no_torch_and_no_numba():
+    code = (
+        "import sys, depthpde.cli.main as m; m.parser(); print({'torch', 'numba'} & {*sys.modules})"
+    )
+    assert run(code) == "set()"
+
+
+def test_using_a_name_changes_nothing_global():
+    code = """
+import torch
+def settings():
+    return torch.get_num_threads(), torch.get_default_dtype(), torch.initial_seed()
+before = settings()
+import depthpde
+depthpde.diffuse(torch.zeros(1, 4, 2), 0.1)
+print(before == settings())
+"""
+    assert run(code) == "True"
+
+
+def test_one_thread_stays_one_thread():
+    code = (
+        "import torch; torch.set_num_threads(1); import depthpde; "
+        "depthpde.diffuse(torch.zeros(1, 4, 2), 0.1); print(torch.get_num_threads())"
+    )
+    assert run(code) == "1"
