@@ -1,0 +1,116 @@
+"""What can be inserted by name: layers that are the identity until they have learned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import torch
+from torch import nn
+
+from depthpde.errors import check_one_of
+from depthpde.layers.controls import DepthwiseConv, Start, TokenShift
+from depthpde.layers.diffusion import AdaptiveDiffusion, Diffusion, MultiscaleDiffusion
+from depthpde.layers.ratio import Per
+
+Factory = Callable[..., nn.Module]
+
+
+class Kind(StrEnum):
+    """A layer that can be asked for by name."""
+
+    DIFFUSION = "diffusion"
+    ADAPTIVE = "adaptive"
+    MULTISCALE = "multiscale"
+    DEPTHWISE_CONV = "depthwise_conv"
+    TOKEN_SHIFT = "token_shift"
+
+
+KNOW_ROWS = frozenset((Kind.ADAPTIVE, Kind.DEPTHWISE_CONV, Kind.TOKEN_SHIFT))
+"""Kinds that act along the rows of an image; the others act over its plane."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """What a layer must fit."""
+
+    dim: int
+    causal: bool
+    num_heads: int | None
+    """Number of heads, where each has a ratio of its own."""
+    grid: tuple[int, int] | None
+    device: torch.device
+    dtype: torch.dtype
+
+
+def build(layer: str | Factory, slot: Slot, initial_ratio: float) -> nn.Module:
+    """Build a layer by its name or by a function of the caller.
+
+    Args:
+        layer: A name, or a function that is called with the number of features and `causal=`.
+        slot: What the layer must fit.
+        initial_ratio: Where its ratio starts; 0 for the identity.
+    """
+    if isinstance(layer, str):
+        kind = check_one_of("layer", layer, Kind)
+        return _named(kind, slot, initial_ratio).to(device=slot.device, dtype=slot.dtype)
+    if isinstance(layer, nn.Module) or not callable(layer):
+        raise ValueError(
+            "`layer` must be a name or a function that builds a layer, got "
+            f"{type(layer).__name__}; one object cannot serve several places: pass "
+            "lambda dim, causal: …"
+        )
+    if initial_ratio != 0.0:
+        raise ValueError(
+            f"`initial_ratio` must be left out where `layer` is a function, got {initial_ratio:g}; "
+            "let the function choose it"
+        )
+    built = layer(slot.dim, causal=slot.causal)
+    if not isinstance(built, nn.Module):
+        raise ValueError(f"`layer` must build a torch.nn.Module, got {type(built).__name__}")
+    built = built.to(slot.device)
+    if slot.causal and not is_causal(built, slot.dim):
+        raise ValueError(
+            f"`layer` built a {type(built).__name__} that shows a site its future, in a causal "
+            "model; build one with causal=True (the upwind form)"
+        )
+    return built
+
+
+def is_causal(layer: nn.Module, dim: int) -> bool:
+    """Tell whether a layer shows no site its future: by its word, or by trying it."""
+    told = getattr(layer, "is_causal", None)
+    if told is not None:
+        return bool(told)
+    weight = next(iter((*layer.parameters(), *layer.buffers())), torch.empty(0))
+    past, length = 3, 6
+    u = torch.linspace(-1, 1, length * dim, device=weight.device).reshape(1, length, dim)
+    changed = torch.cat((u[:, :past], 2 - u[:, past:]), dim=1)
+    training = layer.training
+    with torch.no_grad():
+        layer.eval()
+        before, after = (layer(field, valid_mask=None)[:, :past] for field in (u, changed))
+        layer.train(training)
+    return torch.allclose(before, after, rtol=1e-5, atol=1e-6)
+
+
+def _named(kind: Kind, slot: Slot, initial_ratio: float) -> nn.Module:
+    dim, causal = slot.dim, slot.causal
+    options: dict[str, Any] = {"initial_ratio": initial_ratio}
+    if kind is Kind.TOKEN_SHIFT:
+        return TokenShift(dim, **options)
+    options["causal"] = causal
+    if kind is Kind.ADAPTIVE:
+        return AdaptiveDiffusion(dim, **options)
+    if kind is Kind.DEPTHWISE_CONV:
+        if initial_ratio == 0.0:
+            return DepthwiseConv(dim, start=Start.IDENTITY, causal=causal)
+        return DepthwiseConv(dim, start=Start.BLUR, start_ratio=initial_ratio, causal=causal)
+    options["grid"] = slot.grid
+    if kind is Kind.MULTISCALE:
+        return MultiscaleDiffusion(dim, **options)
+    if slot.num_heads is not None:
+        options |= {"per": Per.HEAD, "num_heads": slot.num_heads}
+    return Diffusion(dim, **options)

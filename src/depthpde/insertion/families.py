@@ -1,0 +1,58 @@
+"""The families that are known, and which of them a model belongs to."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from depthpde.insertion.family import Block, Family
+from depthpde.insertion.huggingface import HUGGINGFACE
+from depthpde.insertion.timm import TIMM
+from depthpde.insertion.torch_nn import TORCH_NN
+from depthpde.insertion.x_transformers import X_TRANSFORMERS
+
+FAMILIES: tuple[Family, ...] = (*TORCH_NN, *HUGGINGFACE, *TIMM, *X_TRANSFORMERS)
+"""Every known family. Blocks are recognised by their parts; no library is imported."""
+
+
+def recognise(model: nn.Module, family: Family | None = None) -> tuple[Family, list[Block]]:
+    """Find the family of a model and its blocks.
+
+    Args:
+        model: The model.
+        family: The family, if it is described by the caller.
+    """
+    known = FAMILIES if family is None else (family,)
+    found = [(each, each.blocks(model)) for each in known]
+    found = [(each, blocks) for each, blocks in found if blocks]
+    if not found:
+        raise ValueError(_unknown(model, family))
+    if len(found) > 1:
+        names = " and ".join(f"{len(blocks)} of {each.name}" for each, blocks in found)
+        raise ValueError(
+            f"`model` must hold blocks of one family, got {names}; pass the part you mean, such as "
+            "model.encoder, or say which with family="
+        )
+    chosen, blocks = found[0]
+    causal = {chosen.is_causal(block.parts) for block in blocks}
+    if len(causal) > 1:
+        raise ValueError(
+            "`model` must be causal or not, got blocks of both kinds; pass the part you mean, such "
+            "as model.encoder or model.decoder"
+        )
+    return chosen, blocks
+
+
+def _unknown(model: nn.Module, family: Family | None) -> str:
+    got = type(model).__name__
+    if family is not None:
+        return (
+            f"`family` {family.name!r} finds no block in {got}; every block needs the modules "
+            f"{', '.join(path or 'itself' for path in family.needs())}"
+        )
+    names = dict.fromkeys(each.name for each in FAMILIES)
+    return (
+        f"`model` must be of a known family ({', '.join(names)}), got {got}; for another one "
+        "describe its block with depthpde.insertion.family.Family (the paths of its norms, its "
+        "attention and feed-forward increments and a linear map that reads the stream) and pass "
+        "family=…; docs/insertion.md shows one in ten lines"
+    )

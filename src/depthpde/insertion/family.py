@@ -1,0 +1,192 @@
+"""A family of models, described by data: where each part of a block is, and how it is called.
+
+An adapter for an unknown family is one `Family` of a few lines; see docs/insertion.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import reduce
+
+from torch import nn
+
+from depthpde.models.position import Position
+
+
+class Side(StrEnum):
+    """Whether a tensor enters or leaves a module."""
+
+    INPUT = "input"
+    OUTPUT = "output"
+
+
+class NormOrder(StrEnum):
+    """Where a block normalizes."""
+
+    PRE = "pre"
+    """u ← u + F(LN u)"""
+    POST = "post"
+    """u ← LN(u + F(u))"""
+
+
+@dataclass(frozen=True, slots=True)
+class Tap:
+    """One tensor of a block: what enters or leaves one of its modules."""
+
+    path: str
+    """The module inside the block, as `get_submodule` takes it; "" is the block itself."""
+    side: Side
+    """Whether the tensor enters or leaves it."""
+    argument: int = 0
+    """Which argument of the module's forward, if it enters."""
+    part: tuple[int, int] = (0, 1)
+    """(k, count): the k-th of `count` equal parts of the features, as in a fused q, k, v."""
+
+
+def into(path: str, argument: int = 0) -> Tap:
+    """Name the tensor that enters a module."""
+    return Tap(path, Side.INPUT, argument)
+
+
+def out_of(path: str, part: tuple[int, int] = (0, 1)) -> Tap:
+    """Name the tensor that leaves a module (the first one, if it returns several)."""
+    return Tap(path, Side.OUTPUT, part=part)
+
+
+@dataclass(frozen=True, slots=True)
+class Padding:
+    """Which argument of the block's forward tells real tokens from padding."""
+
+    argument: str
+    """Its name."""
+    keep: bool = True
+    """Whether True (1, or 0.0 in an additive mask) stands for a real token or for padding."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """Which argument of the block's forward carries the keys and values of earlier calls."""
+
+    argument: str
+    """Its name."""
+    index: str = ""
+    """Attribute of the block with its number in a cache that `get_seq_length` is asked of."""
+    refusal: str = ""
+    """Why a cache cannot be continued; empty if it can."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plane:
+    """How the sites of a vision model lie."""
+
+    prefix: int
+    """Tokens before the patches that are no patch (class token, registers): left alone."""
+    grid: tuple[int, int]
+    """Height and width in patches."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One block of a model."""
+
+    parts: nn.Module
+    """Holds the modules that the family's paths name."""
+    scope: nn.Module
+    """The module whose call brings the padding mask and the cache."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Family:
+    """Where the positions are in a family of models."""
+
+    name: str
+    """What a person calls it."""
+    norm: NormOrder
+    """Where its blocks normalize."""
+    norms: tuple[str, ...]
+    """The normalizations on the stream, in order of execution."""
+    attention: Tap
+    """The attention increment, as it is added to the stream."""
+    ffn: Tap
+    """The feed-forward increment, as it is added to the stream."""
+    width: str
+    """A linear map that reads the stream: it tells the number of features."""
+    values: Tap | None = None
+    """What attention mixes; None if no module boundary shows it."""
+    heads: Tap | None = None
+    """The heads' outputs side by side, before the output projection."""
+    num_heads: str = ""
+    """Attribute of the block with the number of heads."""
+    causal: bool | str = False
+    """Whether a site must not see its future, or the block's attribute that says so."""
+    padding: Padding | None = None
+    """Where the padding mask is; None if the family has no padding."""
+    cache: Cache | None = None
+    """Where the cache of generation is; None if the family has none."""
+    causal_arguments: tuple[str, ...] = ()
+    """Arguments of the block's forward that ask for causal attention in one call."""
+    entry: Tap = field(default_factory=lambda: into(""))
+    """The stream as it enters a block."""
+    exit: Tap = field(default_factory=lambda: out_of(""))
+    """The stream as it leaves a block."""
+    residuals: tuple[str, ...] = ()
+    """Modules that add the stream (their second argument) to the increment, one a norm; empty if
+    the block's own forward does it."""
+    batch_first: str = ""
+    """Attribute of the block that says whether fields are [batch, length, dim]; "" if always."""
+    lacks: tuple[str, ...] = ()
+    """Paths that a block of this family does not have."""
+    when: Callable[[nn.Module], bool] | None = None
+    """A further condition on a block."""
+    find: Callable[[nn.Module], list[Block]] | None = None
+    """Finds the blocks where they are no modules of their own."""
+    plane: Callable[[nn.Module], Plane] | None = None
+    """How the sites of a vision model lie; None along a line."""
+    switches: tuple[tuple[str, object], ...] = ()
+    """Attributes set, on the modules that have them, while something is inserted."""
+    must_be_off: tuple[str, ...] = ()
+    """Attributes of the block that must be 0 or False."""
+    reasons: Mapping[Position, str] = field(default_factory=dict)
+    """Why a position cannot be had."""
+
+    def needs(self) -> tuple[str, ...]:
+        """List the paths that every block of the family has."""
+        taps = (self.attention, self.ffn, self.values, self.heads, self.entry, self.exit)
+        paths = [tap.path for tap in taps if tap is not None]
+        return tuple(dict.fromkeys((*self.norms, self.width, *self.residuals, *paths)))
+
+    def fits(self, module: nn.Module) -> bool:
+        """Tell whether a module is a block of this family."""
+        if not all(has(module, path) for path in self.needs()):
+            return False
+        if any(has(module, path) for path in self.lacks):
+            return False
+        return self.when is None or self.when(module)
+
+    def blocks(self, model: nn.Module) -> list[Block]:
+        """Find the blocks of a model, in order."""
+        if self.find is not None:
+            return self.find(model)
+        return [Block(module, module) for module in model.modules() if self.fits(module)]
+
+    def is_causal(self, block: nn.Module) -> bool:
+        """Tell whether the sites of a block must not see their future."""
+        if isinstance(self.causal, bool):
+            return self.causal
+        return bool(attribute(block, self.causal))
+
+
+def has(module: nn.Module, path: str) -> bool:
+    """Tell whether a module has a submodule at a path."""
+    try:
+        module.get_submodule(path)
+    except AttributeError:
+        return False
+    return True
+
+
+def attribute(module: nn.Module, path: str) -> object:
+    """Follow attributes along a dotted path."""
+    return reduce(getattr, path.split("."), module)

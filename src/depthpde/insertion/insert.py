@@ -1,0 +1,223 @@
+"""Put a layer into a model that exists: the identity at first, trained like any other weight."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from depthpde.errors import check_one_of
+from depthpde.insertion.build import KNOW_ROWS, Factory, Slot, build, is_causal
+from depthpde.insertion.compiled import check_not_compiled
+from depthpde.insertion.container import Inserted, container
+from depthpde.insertion.families import recognise
+from depthpde.insertion.family import Block, Family, Side, Tap, attribute
+from depthpde.insertion.insertion import Insertion, Match
+from depthpde.insertion.junction import Placed
+from depthpde.insertion.places import Place, choose_route, places
+from depthpde.models.position import Position, Route
+
+ORDER = (
+    Position.AFTER_EMBEDDING,
+    Position.IN_ATTENTION,
+    Position.IN_HEADS,
+    Position.AFTER_ATTENTION,
+    Position.AFTER_FFN,
+    Position.BEFORE_NORM,
+    Position.BETWEEN_BLOCKS,
+)
+"""Which of two positions acts first where both act on one tensor, as in `models.block`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One layer to build, and where it will act."""
+
+    name: str
+    number: int
+    block: nn.Module
+    place: Place
+    slot: Slot
+
+
+def insert(
+    model: nn.Module,
+    position: Position | str,
+    *,
+    layer: str | Factory = "diffusion",
+    route: Route | str | None = None,
+    blocks: Sequence[int] | None = None,
+    causal: bool | None = None,
+    initial_ratio: float = 0.0,
+    family: Family | None = None,
+) -> Insertion:
+    """Insert a layer into a model of a known family, as the identity at first.
+
+        u ← D u  at the position,    D = I until its ratio has learned to leave 0
+
+    The model's own keys, weights and outputs are unchanged; the added layers stand under the one
+    submodule ``depthpde_insertion``. A causal model gets the upwind form and refuses a symmetric
+    layer. Padding is a no-flux wall, whatever the family's convention for masks.
+
+    Args:
+        model: The model, or the part of it that holds the blocks.
+        position: Which of the seven positions.
+        layer: A name ("diffusion", "adaptive", "multiscale", "depthwise_conv", "token_shift"), or
+            a function called as ``layer(dim, causal=…)`` that builds a module with
+            ``forward(u, valid_mask)``; it starts where the function lets it start.
+        route: Branch or stream; by default the position's own.
+        blocks: Which blocks, from 0; by default all.
+        causal: Say True where attention is made causal by a mask that each call brings.
+        initial_ratio: Where the ratio starts; 0 for the identity.
+        family: The description of a family that is not known here.
+    """
+    where = check_one_of("position", position, Position)
+    check_not_compiled(model, "inserting")
+    known, found = recognise(model, family)
+    chosen = choose_route(known, where, route)
+    _check_switched_off(known, found)
+    inserted = container(model, known, found)
+    plans = _plan(model, known, found, where, chosen, blocks, causal)
+    for plan in plans:
+        if plan.name in inserted:
+            raise ValueError(
+                f"`position` {where.value!r} holds {plan.name!r} already; remove() that insertion "
+                "first, or choose other blocks or the other route"
+            )
+    layers = [build(layer, plan.slot, initial_ratio) for plan in plans]
+    inserted.attach(model)
+    rank = 2 * ORDER.index(where) + (chosen is Route.BRANCH)
+    for plan, each in zip(plans, layers, strict=True):
+        _place(model, inserted, plan, each, rank=rank, rows=layer in KNOW_ROWS)
+    names = {id(module): name for name, module in model.named_modules()}
+    matches = [_match(names, plan) for plan in plans]
+    return Insertion(model, inserted, where, chosen, matches)
+
+
+def _plan(
+    model: nn.Module,
+    family: Family,
+    found: Sequence[Block],
+    position: Position,
+    route: Route,
+    blocks: Sequence[int] | None,
+    causal: bool | None,
+) -> list[Plan]:
+    upwind = _choose_causal(family, found[0].parts, causal)
+    grid = None if family.plane is None else family.plane(model).grid
+    plans = []
+    for number in _choose_blocks(position, blocks, len(found)):
+        block = found[number].parts
+        heads = position is Position.IN_HEADS and family.num_heads
+        several = places(family, position, route)
+        for k, place in enumerate(several):
+            weight = next(block.get_submodule(family.width).parameters())
+            slot = Slot(
+                dim=_dim(family, block, place.tap),
+                causal=upwind,
+                num_heads=_whole(attribute(block, family.num_heads)) if heads else None,
+                grid=grid,
+                device=weight.device,
+                dtype=torch.promote_types(weight.dtype, torch.float32),
+            )
+            name = f"{position.value}_{route.value}_{number}" + f"_{k}" * (len(several) > 1)
+            plans.append(Plan(name, number, block, place, slot))
+    return plans
+
+
+def _place(
+    model: nn.Module, inserted: Inserted, plan: Plan, layer: nn.Module, *, rank: int, rows: bool
+) -> None:
+    layer.train(model.training)
+    inserted[plan.name] = layer
+    plane = inserted.family.plane
+    placed = Placed(
+        name=plan.name,
+        layer=layer,
+        rank=rank,
+        causal=is_causal(layer, plan.slot.dim),
+        carried=bool(plan.place.rejoin),
+        plane=None if plane is None else plane(model),
+        rows=rows,
+    )
+    inserted.wirings[plan.number].add(plan.place, placed)
+
+
+def _match(names: dict[int, str], plan: Plan) -> Match:
+    tap = plan.place.tap
+    name = names[id(plan.block.get_submodule(tap.path))]
+    return Match(plan.name, name or "(model)", tap.side, plan.slot.dim)
+
+
+def _choose_blocks(position: Position, blocks: Sequence[int] | None, count: int) -> list[int]:
+    if position is Position.AFTER_EMBEDDING:
+        if blocks is not None:
+            raise ValueError(
+                f"`blocks` must be left out at 'after_embedding', got {list(blocks)}: "
+                "it acts once, before the first block"
+            )
+        return [0]
+    chosen = list(range(count)) if blocks is None else list(blocks)
+    if not chosen:
+        raise ValueError(f"`blocks` must name at least one block out of 0 to {count - 1}, got []")
+    for number in chosen:
+        if not isinstance(number, int) or not 0 <= number < count:
+            raise ValueError(
+                f"`blocks` must lie in 0 to {count - 1} (the model has {count}), got {number!r}"
+            )
+        if chosen.count(number) > 1:
+            raise ValueError(f"`blocks` must name each block once, got {number} twice")
+    return chosen
+
+
+def _choose_causal(family: Family, block: nn.Module, asked: bool | None) -> bool:
+    own = family.is_causal(block)
+    if asked is False and own:
+        raise ValueError(
+            f"`causal` must not be False in {family.name}, which is causal: a symmetric layer "
+            "would show every site its future; leave it out for the upwind form"
+        )
+    if asked and family.plane is not None:
+        raise ValueError(
+            f"`causal` must be left out in {family.name}: the sites of an image "
+            "have no order; diffusion over its plane is symmetric"
+        )
+    return own if asked is None else asked
+
+
+def _check_switched_off(family: Family, found: Sequence[Block]) -> None:
+    for name in family.must_be_off:
+        for block in found:
+            value = getattr(block.parts, name, 0)
+            if value:
+                raise ValueError(
+                    f"`{name}` must be off where something is inserted, got {value}: the block "
+                    f"would run in pieces that do not see each other; set config.{name} = 0"
+                )
+
+
+def _dim(family: Family, block: nn.Module, tap: Tap) -> int:
+    """Read how many features a tensor has from the linear map it enters or leaves."""
+    read, _ = _features(block.get_submodule(family.width)) or (0, 0)
+    sizes = _features(block.get_submodule(tap.path))
+    if sizes is None:
+        return read
+    return sizes[0] if tap.side is Side.INPUT else sizes[1] // tap.part[1]
+
+
+def _features(module: Any) -> tuple[int, int] | None:
+    if isinstance(module, nn.Sequential) and len(module):
+        module = module[0]
+    if hasattr(module, "in_features"):
+        return int(module.in_features), int(module.out_features)
+    if hasattr(module, "nx"):  # Hugging Face's Conv1D: a linear map with its weight transposed
+        return int(module.nx), int(module.nf)
+    return None
+
+
+def _whole(value: object) -> int:
+    assert isinstance(value, int)
+    return value

@@ -1,0 +1,139 @@
+"""What was inserted: it prints itself, keeps its weights and can be taken out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from depthpde.insertion.compiled import check_not_compiled
+from depthpde.insertion.container import PREFIX, Inserted
+from depthpde.insertion.family import Side
+from depthpde.models.position import Position, Route
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """One place where a layer now acts."""
+
+    name: str
+    """The layer's name under the prefix."""
+    module: str
+    """The module of the model whose input or output it changes."""
+    side: Side
+    """Which of the two."""
+    dim: int
+    """Features of the tensor."""
+
+
+class Insertion:
+    """Layers inserted at one position of a model.
+
+    Args:
+        model: The model they were inserted into.
+        inserted: The container that holds them.
+        position: Where.
+        route: On the branch or on the stream.
+        matches: Every place.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        inserted: Inserted,
+        position: Position,
+        route: Route,
+        matches: Sequence[Match],
+    ) -> None:
+        self.model, self.position, self.route = model, position, route
+        self.matches = tuple(matches)
+        self.layers: dict[str, nn.Module] = {each.name: inserted[each.name] for each in matches}
+        self._inserted = inserted
+        self._removed = False
+
+    @property
+    def num_parameters(self) -> int:
+        """How many parameters were added."""
+        return sum(each.numel() for each in self.parameters())
+
+    def parameters(self) -> list[nn.Parameter]:
+        """List the added parameters, for an optimizer group of their own."""
+        return [each for layer in self.layers.values() for each in layer.parameters()]
+
+    def save(self, path: str | Path) -> None:
+        """Write the added weights alone, as safetensors."""
+        from safetensors.torch import save_file
+
+        about = {"position": self.position.value, "route": self.route.value}
+        save_file(self._weights(), str(path), metadata=about)
+
+    def load(self, path: str | Path) -> None:
+        """Read added weights that `save` wrote, for the same places and shapes."""
+        from safetensors.torch import load_file
+
+        if not Path(path).is_file():
+            raise FileNotFoundError(f"`path` must be a file that save() wrote, got {str(path)!r}")
+        given, own = load_file(str(path)), self._weights()
+        if set(given) != set(own):
+            raise ValueError(
+                f"`path` must hold {_some(set(own) - set(given) or own)}, got {_some(given)}; "
+                "insert the same layer at the same position, route and blocks first"
+            )
+        for name, weight in own.items():
+            if given[name].shape != weight.shape:
+                raise ValueError(
+                    f"`path` must hold {name} of shape {list(weight.shape)}, got "
+                    f"{list(given[name].shape)}; it was saved from a model of another size"
+                )
+        with torch.no_grad():
+            for name, weight in own.items():
+                weight.copy_(given[name])
+
+    def remove(self) -> None:
+        """Take the layers out: keys, hooks and outputs are those of the original model again."""
+        if self._removed:
+            raise ValueError(
+                f"the insertion at {self.position.value!r} was removed already; call insert again"
+            )
+        check_not_compiled(self.model, "removing")
+        self._inserted.discard(self.model, self.layers)
+        self._removed = True
+
+    def _weights(self) -> dict[str, Tensor]:
+        return {
+            f"{PREFIX}.{name}.{key}": value
+            for name, layer in self.layers.items()
+            for key, value in layer.state_dict().items()
+        }
+
+    def __str__(self) -> str:
+        """Say what matched, where, and how much was added."""
+        kinds = ", ".join(dict.fromkeys(type(each).__name__ for each in self.layers.values()))
+        family = self._inserted.family
+        head = (
+            f"{kinds} · {self.position.value} · {self.route.value} · {family.name}, "
+            f"{family.norm.value}-norm{', removed' if self._removed else ''}"
+        )
+        wide = max(len(each.module) for each in self.matches)
+        rows = [self._row(each, wide) for each in self.matches]
+        added, own = self.num_parameters, sum(each.numel() for each in self._own())
+        share = f"{100 * added / own:.3g} %" if own else "no parameters of its own"
+        return "\n".join((head, *rows, f"{added:,} parameters added to {own:,} ({share})"))
+
+    __repr__ = __str__
+
+    def _row(self, match: Match, wide: int) -> str:
+        count = sum(each.numel() for each in self.layers[match.name].parameters())
+        shape = f"[batch, length, {match.dim}]"
+        return f"  {match.module:<{wide}}  {match.side.value:<6}  {shape}  {count:,} parameters"
+
+    def _own(self) -> Iterable[nn.Parameter]:
+        return (each for name, each in self.model.named_parameters() if not name.startswith(PREFIX))
+
+
+def _some(names: Iterable[str]) -> str:
+    listed = sorted(names)
+    return ", ".join(listed[:3]) + (f" and {len(listed) - 3} more" if len(listed) > 3 else "")

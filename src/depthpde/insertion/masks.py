@@ -1,0 +1,46 @@
+"""Every family's padding mask as `valid_mask`: True = real token."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from depthpde.insertion.family import Padding
+from depthpde.shapes import Mask
+
+
+def valid_mask(mask: object, padding: Padding, length: int) -> Mask | None:
+    """Convert a padding mask of the library's own convention.
+
+        [batch, keys]                  one entry a token
+        [batch, heads, queries, keys]  a token is real if any query may read it
+
+    Booleans and 0/1 integers are taken by `padding.keep`; floating-point masks are added to the
+    attention scores, so real tokens are those not sent to minus infinity. With a cache the keys
+    are those of earlier calls too: the last `length` belong to this one.
+
+    Args:
+        mask: What the family gave its block; None if nothing is padded.
+        padding: The family's convention.
+        length: Number of sites of this call.
+    """
+    if mask is None:
+        return None
+    if not isinstance(mask, Tensor) or mask.ndim not in (1, 2, 4):
+        shape = list(mask.shape) if isinstance(mask, Tensor) else type(mask).__name__
+        raise ValueError(
+            f"`{padding.argument}` must be a tensor [batch, length] or [batch, heads, queries, "
+            f"keys], got {shape}; load the model with attn_implementation='sdpa' or 'eager'"
+        )
+    valid = _readable(mask, padding)
+    if valid.ndim == 4:
+        valid = valid.any(dim=2).any(dim=1)
+    if valid.ndim == 1:
+        valid = valid[None]
+    return valid[:, -length:]
+
+
+def _readable(mask: Tensor, padding: Padding) -> Tensor:
+    if mask.is_floating_point():
+        return mask > torch.finfo(mask.dtype).min / 2
+    return mask.bool() if padding.keep else ~mask.bool()

@@ -1,0 +1,102 @@
+"""All hooks of one block: what its call brings, and the junctions inside it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import nn
+from torch.utils.hooks import RemovableHandle
+
+from depthpde.insertion.family import Block, Family, Tap, attribute
+from depthpde.insertion.junction import Call, Junction, Placed, argument_names
+from depthpde.insertion.masks import valid_mask
+from depthpde.insertion.places import Place
+
+
+class Wiring:
+    """The hooks of one block, there while something is placed in it."""
+
+    def __init__(self, family: Family, block: Block) -> None:
+        self.family, self.block, self.call = family, block, Call()
+        self.junctions: dict[Tap, Junction] = {}
+        self.handle: RemovableHandle | None = None
+        self.arguments = argument_names(block.scope)
+        self.batch_first = not family.batch_first or bool(
+            attribute(block.parts, family.batch_first)
+        )
+
+    def add(self, place: Place, placed: Placed) -> None:
+        """Let a layer act at a place."""
+        if self.handle is None:
+            self.handle = self.block.scope.register_forward_pre_hook(
+                self.begin, with_kwargs=True, prepend=True
+            )
+        junction = self._at(place.tap)
+        junction.placed = sorted((*junction.placed, placed), key=lambda each: each.rank)
+        for tap in place.rejoin:
+            self._at(tap).joins.append(placed.name)
+        if place.rejoin:
+            self._at(place.rejoin[-1]).settles.append(placed.name)
+
+    def discard(self, name: str) -> None:
+        """Take a layer out, and every hook that nothing needs any more."""
+        for tap, junction in list(self.junctions.items()):
+            junction.placed = [each for each in junction.placed if each.name != name]
+            junction.joins = [each for each in junction.joins if each != name]
+            junction.settles = [each for each in junction.settles if each != name]
+            if not junction.placed and not junction.joins:
+                junction.handle.remove()
+                del self.junctions[tap]
+        if not self.junctions and self.handle is not None:
+            self.handle.remove()
+            self.handle = None
+
+    def begin(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Read the padding mask and the cache of a call that begins."""
+        family, call = self.family, self.call
+        call.pending = call.valid = call.cache = None
+        for name in family.causal_arguments:
+            if self._given(name, args, kwargs) is True:
+                self._refuse_symmetric(name)
+        if family.padding is not None:
+            mask = self._given(family.padding.argument, args, kwargs)
+            u = self._given(self.arguments[0], args, kwargs)
+            length = u.shape[1] if self.batch_first and u.ndim == 3 else u.shape[0]
+            call.valid = valid_mask(mask, family.padding, length)
+        if family.cache is not None:
+            self._read_cache(self._given(family.cache.argument, args, kwargs))
+
+    def _given(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if name in kwargs:
+            return kwargs[name]
+        k = self.arguments.index(name) if name in self.arguments else len(args)
+        return args[k] if k < len(args) else None
+
+    def _read_cache(self, cache: Any) -> None:
+        told = self.family.cache
+        if cache is None or told is None:
+            return
+        if told.refusal:
+            raise ValueError(f"`{told.argument}` must be None, got a cache: {told.refusal}")
+        seen = cache.get_seq_length(attribute(self.block.parts, told.index))
+        if not isinstance(seen, int):
+            raise ValueError(
+                f"`{told.argument}` must be a cache that grows, got {type(cache).__name__}; "
+                "use a DynamicCache, or use_cache=False"
+            )
+        self.call.cache, self.call.seen = cache, seen
+
+    def _refuse_symmetric(self, argument: str) -> None:
+        for junction in self.junctions.values():
+            for placed in junction.placed:
+                if not placed.causal:
+                    raise ValueError(
+                        f"`{argument}=True` asks for causal attention, but {placed.name!r} is "
+                        "symmetric and would show every site its future; insert with causal=True"
+                    )
+
+    def _at(self, tap: Tap) -> Junction:
+        if tap not in self.junctions:
+            module = self.block.parts.get_submodule(tap.path)
+            self.junctions[tap] = Junction(tap, module, self.call, batch_first=self.batch_first)
+        return self.junctions[tap]
