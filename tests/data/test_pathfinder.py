@@ -3,6 +3,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import ndimage
 
 from depthpde.data.library import load, prepare
@@ -232,6 +234,19 @@ def test_refuses_bad_metadata(release: Path, line: str, says: str) -> None:
     (release / "metadata" / "0.npy").write_text(line)
     with pytest.raises(ValueError, match=says):
         read_metadata(release)
+
+
+@given(st.binary(max_size=120))
+@settings(max_examples=150, deadline=None)
+def test_any_metadata_is_read_or_refused(tmp_path_factory, raw: bytes) -> None:
+    folder = tmp_path_factory.getbasetemp() / "fuzz-pathfinder"
+    (folder / "metadata").mkdir(parents=True, exist_ok=True)
+    (folder / "metadata" / "0.npy").write_bytes(raw)
+    try:
+        listed = read_metadata(folder)
+    except ValueError:
+        return
+    assert all(folder in path.parents and label in (0, 1) for path, label in listed)
 
 
 def test_refuses_missing_metadata_and_unreadable_images(release: Path, tmp_path: Path) -> None:

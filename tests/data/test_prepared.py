@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from depthpde.data.prepared import problems, read_manifest, read_split
 from depthpde.data.store import MANIFEST, Writer
 
-HEADER = {"task": "x", "kind": "sequence", "shift": 1, "length": 9, "classes": 3}
+HEADER = {"task": "x", "kind": "sequence", "shift": 1, "length": 9, "classes": 3, "vocabulary": 9}
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from depthpde.data.source import Source, digest
+from depthpde.data.source import Source, content_digest, digest
 
 FILE = Source(
     name="the thing",
@@ -48,6 +48,11 @@ def test_a_wrong_checksum_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"wrong")
     with pytest.raises(ValueError, match=r"thing\.bin must have the published MD5 .*any-checksum"):
         FILE.check(path)
+
+
+def test_a_content_digest_knows_where_one_piece_ends() -> None:
+    assert content_digest([b"ab", b"c"]) == content_digest(iter([b"ab", b"c"]))
+    assert content_digest([b"ab", b"c"]) != content_digest([b"a", b"bc"])
 
 
 def test_a_digest_reads_the_whole_file(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from depthpde.data.prepared import problems, read_split
 from depthpde.data.store import MANIFEST, Writer
 
-HEADER = {"task": "x", "kind": "sequence", "shift": 1, "length": 9, "classes": 3}
+HEADER = {"task": "x", "kind": "sequence", "shift": 1, "length": 9, "classes": 3, "vocabulary": 9}
 
 
 def write(folder: Path) -> Path:

@@ -35,6 +35,19 @@ def test_a_folder_and_a_tar_in_any_order_read_alike(tmp_path, folder, reviews, t
     assert one["train"][0][2].startswith(b"neg review 2 of train")
 
 
+def test_the_manifest_knows_the_content_whatever_it_came_in(
+    tmp_path, folder, reviews, tar_of, small
+) -> None:
+    (tmp_path / "packed").mkdir()
+    tar_of(tmp_path / "packed" / "aclImdb.tar.xz", reviews)
+    one, two = (
+        read_manifest(prepare("text", data=data, out=tmp_path / data.name / "out", check=False))
+        for data in (folder, tmp_path / "packed")
+    )
+    assert one["sources"][0]["content_sha256"] == two["sources"][0]["content_sha256"]
+    assert one["columns"] == two["columns"]
+
+
 def test_validation_is_held_out_of_train_and_stratified(folder, tmp_path, small) -> None:
     prepare("text", data=folder, out=tmp_path / "out", check=False)
     parts = {

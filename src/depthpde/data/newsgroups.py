@@ -15,7 +15,7 @@ import numpy as np
 from depthpde.data.archive import members
 from depthpde.data.division import hold_out, stratified
 from depthpde.data.ragged import ragged
-from depthpde.data.source import Source
+from depthpde.data.source import Source, content_digest
 from depthpde.data.store import Array, Writer
 from depthpde.data.task import Request, Task
 
@@ -72,7 +72,8 @@ def find_messages(task: Task, request: Request, writer: Writer) -> dict[str, lis
         path = path.parent
     request.say(f"{task.name}: reading {path}")
     messages = read_messages(path, check=request.check)
-    writer.add_source(path)
+    contents = (message.content for each in messages.values() for message in each)
+    writer.add_source(path, content_sha256=content_digest(contents))
     return messages
 
 

@@ -14,6 +14,10 @@ from depthpde.data.store import DOCUMENTS, FORMAT, MANIFEST, TYPES, Array
 from depthpde.data.task import Kind
 from depthpde.errors import check_name
 
+_ENTRIES = {
+    "task", "kind", "shift", "length", "vocabulary", "classes", "facts", "splits", "columns"
+}  # fmt: skip
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Split:
@@ -31,6 +35,14 @@ class Split:
     """Every batch is padded to this length; None pads to the length bucket."""
     mask_zero_pixels: bool
     """Whether pixels of value 0 count as padding."""
+    vocabulary: int
+    """Number of token ids, padding included."""
+    classes: int
+    """Number of labels."""
+    pixel_mean: float | None
+    """Mean grey level of the training images in 0 … 1; None where there are none."""
+    pixel_spread: float | None
+    """Standard deviation of the same."""
     tokens: Array
     """All symbols end to end."""
     offsets: Array
@@ -70,7 +82,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     version = manifest.get("format") if isinstance(manifest, dict) else None
     if version != FORMAT:
         raise ValueError(f"{path} must be of format {FORMAT}, got {version!r}; {again}")
-    missing = {"task", "kind", "shift", "length", "splits", "columns"} - manifest.keys()
+    missing = _ENTRIES - manifest.keys()
     if missing:
         raise ValueError(f"{path} lacks {', '.join(sorted(missing))}; {again}")
     columns = manifest["columns"]
@@ -93,6 +105,10 @@ def read_split(folder: Path, split: str) -> Split:
         length=manifest["length"],
         padding=manifest.get("padding"),
         mask_zero_pixels=manifest.get("mask_zero_pixels", False),
+        vocabulary=manifest["vocabulary"],
+        classes=manifest["classes"],
+        pixel_mean=manifest["facts"].get("pixel_mean"),
+        pixel_spread=manifest["facts"].get("pixel_spread"),
         tokens=_map(folder, manifest, f"{stored}.tokens.u8"),
         offsets=_map(folder, manifest, f"{stored}.offsets.i64"),
         labels=None

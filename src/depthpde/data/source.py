@@ -77,6 +77,14 @@ class Source:
         )
 
 
+def content_digest(parts: Iterable[bytes]) -> str:
+    """Return one SHA-256 for many pieces in order, whatever archive or folder they came from."""
+    running = hashlib.sha256()
+    for part in parts:
+        running.update(hashlib.sha256(part).digest())
+    return running.hexdigest()
+
+
 def digest(path: Path, algorithm: str = "sha256") -> str:
     """Return the checksum of a file, read in blocks."""
     running = hashlib.new(algorithm, usedforsecurity=False)

@@ -17,7 +17,7 @@ from depthpde.data.archive import members
 from depthpde.data.division import hold_out, stratified
 from depthpde.data.protocol import Units, Validation
 from depthpde.data.ragged import END, UNKNOWN, Ragged, ragged
-from depthpde.data.source import Source
+from depthpde.data.source import Source, content_digest
 from depthpde.data.store import Array, Writer
 from depthpde.data.task import Request, Task
 
@@ -66,7 +66,7 @@ def recipe(task: Task, request: Request, writer: Writer) -> None:
         IMDB.check(path)
     request.say(f"{task.name}: reading {path}")
     reviews = read_reviews(path, check=request.check)
-    writer.add_source(path)
+    writer.add_source(path, content_sha256=content_digest(reviews["train"][0] + reviews["test"][0]))
     texts, labels = reviews["train"]
     parts: dict[str, tuple[list[bytes], Array]] = {"test": reviews["test"]}
     if task.mini:
