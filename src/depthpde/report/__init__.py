@@ -1,0 +1,1 @@
+"""Reads records and says what they show; never trains."""

@@ -1,0 +1,333 @@
+"""What a few paired seeds can show: difference, interval, exact p, and what they cannot.
+
+Every function is pure: the same numbers give the same answer, resampling included.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from depthpde.errors import check_one_of, check_positive, check_range
+from depthpde.seeds import derive
+
+EXACT_UP_TO = 20
+"""Largest sample whose sign flips are all enumerated: 2²⁰ sums take 8 MB."""
+DRAWS = (64, 1024)
+"""Random sign patterns beyond that: rounds and patterns a round."""
+BCA_FROM = 50
+"""Smallest sample for which the automatic interval is the bootstrap's (see `mean_interval`)."""
+
+Numbers = NDArray[np.float64]
+
+
+class IntervalMethod(StrEnum):
+    """How an interval for a mean comes about."""
+
+    AUTO = "auto"
+    """Student's t below 50 numbers, BCa from there on."""
+    STUDENT = "student"
+    """Mean ± t · s / √n; exact for normal numbers at any n."""
+    BCA = "bca"
+    """Bootstrap, bias-corrected and accelerated; for large samples of any shape."""
+    PERCENTILE = "percentile"
+    """Plain bootstrap quantiles; where BCa is not defined."""
+    EXACT = "exact"
+    """From the binomial distribution; for a rate, never for a mean."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Interval:
+    """A confidence interval and how it came about."""
+
+    low: float
+    high: float
+    level: float
+    """Share of such intervals that hold the truth, if the method's conditions are met."""
+    method: IntervalMethod
+    """The method that ran, never AUTO."""
+    note: str = ""
+    """What a reader must know, such as a fallback; empty if nothing."""
+
+    def __contains__(self, value: float) -> bool:
+        """Say whether the interval holds a value."""
+        return self.low <= value <= self.high
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Comparison:
+    """A variant against the baseline over paired seeds."""
+
+    n: int
+    """Pairs."""
+    mean: float
+    """Mean of variant − baseline."""
+    interval: Interval
+    """For that mean."""
+    effect: float
+    """Hodges–Lehmann estimate of the difference: one odd seed hardly moves it."""
+    p: float
+    """Two-sided sign-flip p of this comparison alone."""
+    p_holm: float
+    """The same after Holm's correction over all variants compared; p where there is one."""
+    improvement: float
+    """Probability that a run of the variant beats a run of the baseline."""
+    unpaired: tuple[int, ...]
+    """Seeds that only one of the two has; they are left out."""
+    warning: str | None
+    """Said when n is too small to reach significance, whatever the numbers."""
+
+
+def compare(
+    baseline: Mapping[int, float], variants: Mapping[str, Mapping[int, float]], *, seed: int = 0
+) -> dict[str, Comparison]:
+    """Compare variants with one baseline, seed by seed.
+
+        d_s = variant_s − baseline_s,     p by flipping the signs of d,     Holm over the variants
+
+    The chance that any of the variants without effect gets `p_holm` ≤ 5 % is at most 5 %.
+
+    Args:
+        baseline: Seed → accuracy.
+        variants: Name → seed → accuracy.
+        seed: Seed of the resampling.
+    """
+    found = {name: _compare(name, runs, baseline, seed) for name, runs in variants.items()}
+    corrected = holm([each.p for each in found.values()])
+    return {
+        name: replace(each, p_holm=p, warning=too_few(each.n, comparisons=len(found)))
+        for (name, each), p in zip(found.items(), corrected, strict=True)
+    }
+
+
+def over_tasks(tasks: Mapping[str, Mapping[int, float]]) -> dict[int, float]:
+    """Average over tasks for each seed that has them all: what to `compare` over tasks.
+
+    Args:
+        tasks: Task → seed → accuracy.
+    """
+    if not tasks:
+        raise ValueError("`tasks` must hold at least one task, got none; give task → seed → number")
+    seeds = set.intersection(*(set(runs) for runs in tasks.values()))
+    return {s: mean([runs[s] for runs in tasks.values()]) for s in sorted(seeds)}
+
+
+def mean(values: ArrayLike) -> float:
+    """Return the mean of finite numbers."""
+    return float(_numbers("values", values).mean())
+
+
+def mean_interval(
+    values: ArrayLike,
+    *,
+    level: float = 0.95,
+    method: IntervalMethod | str = IntervalMethod.AUTO,
+    resamples: int = 4999,
+    seed: int = 0,
+) -> Interval:
+    """Give a confidence interval for the mean of a sample, such as paired differences.
+
+        student   mean ± t_{n−1} s / √n          bca, percentile   quantiles of resampled means
+
+    Measured coverage of nominal 95 % intervals (1,500 samples each; tests repeat a part of it):
+
+        n                     5     6     10    20    30    50
+        normal    student    94    95    95    96    95    96
+                  bca        84    86    89    93    93    95
+        skewed    student    92    95    94    95    95    94
+                  bca        82    86    89    92    94    93
+        heavy     student    97    96    96    95    96    95
+                  bca        83    83    89    90    91    92
+        plateau   student    85    86    97    95    95    95
+                  bca        84    85    96    96    96    96
+
+    The bootstrap is too narrow for the few seeds a person can pay for, so AUTO takes Student's t
+    below 50. Where three seeds of ten jump a plateau, no interval from five or six seeds is
+    honest: a sample in which none jumped cannot know. Show the escape rate beside it.
+
+    Args:
+        values: The sample.
+        level: Nominal coverage.
+        method: One of `IntervalMethod`.
+        resamples: Resampled means of the bootstrap.
+        seed: Seed of the resampling.
+    """
+    sample = _numbers("values", values, at_least=2)
+    check_range("level", level, 0.5, 0.9999)
+    check_positive("resamples", resamples)
+    chosen = check_one_of("method", method, IntervalMethod)
+    if chosen is IntervalMethod.EXACT:
+        raise ValueError("`method` must suit a mean, got 'exact', which is for rates; use 'auto'")
+    if chosen is IntervalMethod.AUTO:
+        chosen = IntervalMethod.BCA if len(sample) >= BCA_FROM else IntervalMethod.STUDENT
+    if chosen is IntervalMethod.STUDENT:
+        return _student(sample, level)
+    return _bootstrap(sample, level, chosen, resamples, seed)
+
+
+def sign_flip_p(differences: ArrayLike, *, seed: int = 0) -> float:
+    """Test that paired differences are symmetric about 0, by flipping their signs; two-sided.
+
+        p = share of the 2ⁿ sign patterns σ with |Σ σᵢ dᵢ| ≥ |Σ dᵢ|
+
+    Exact up to 20 pairs, whatever the distribution; beyond, 65,536 random patterns with the
+    observed one counted in, which keeps the test valid. It can never fall below 2^(1 − n).
+
+    Args:
+        differences: One for each pair.
+        seed: Seed of the random patterns beyond 20 pairs.
+    """
+    d = _numbers("differences", differences)
+    # Sums of the same numbers in another order differ in their last digits: such are ties.
+    bar = abs(d.sum()) - 1e-12 * np.abs(d).sum()
+    if len(d) > EXACT_UP_TO:
+        random = np.random.default_rng(derive(seed, "sign-flip"))
+        rounds, size = DRAWS
+        patterns = (random.choice((-1.0, 1.0), (size, len(d))) for _ in range(rounds))
+        reached = sum(int(np.count_nonzero(np.abs(each @ d) >= bar)) for each in patterns)
+        return (1 + reached) / (1 + rounds * size)
+    sums = d[:1]  # the first sign is fixed: a pattern and its mirror count together
+    for each in d[1:]:
+        sums = np.concatenate((sums + each, sums - each))
+    return float(np.mean(np.abs(sums) >= bar))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Correct p-values for their number by Holm's step-down method, in the order given.
+
+        p̃₍ᵢ₎ = max over j ≤ i of min(1, (m − j + 1) p₍ⱼ₎)
+
+    Keeps the chance of any false finding below the level, without assuming independence.
+    """
+    p = np.array([check_range("p_values", float(each), 0.0, 1.0) for each in p_values])
+    order = np.argsort(p, kind="stable")
+    stepped = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
+    corrected = np.empty_like(p)
+    corrected[order] = np.minimum(stepped, 1.0)
+    return [float(each) for each in corrected]
+
+
+def hodges_lehmann(differences: ArrayLike) -> float:
+    """Estimate the typical difference by the median of all pairwise means.
+
+    median over i ≤ j of (dᵢ + dⱼ) / 2
+    """
+    d = _numbers("differences", differences)
+    rows, columns = np.triu_indices(len(d))
+    return float(np.median((d[rows] + d[columns]) / 2))
+
+
+def probability_of_improvement(variant: ArrayLike, baseline: ArrayLike) -> float:
+    """Return the chance that a run of the variant beats a run of the baseline, ties half.
+
+    P(X > Y) + P(X = Y) / 2     over all pairs of runs     (Mann–Whitney U / nm)
+    """
+    x, y = _numbers("variant", variant), _numbers("baseline", baseline)
+    return float((np.sign(x[:, None] - y).mean() + 1) / 2)
+
+
+def smallest_p(n: int) -> float:
+    """Return the least two-sided p that the sign-flip test of n pairs can give: 2^(1 − n)."""
+    return 2.0 ** (1 - check_positive("n", n))
+
+
+def too_few(n: int, *, level: float = 0.05, comparisons: int = 1) -> str | None:
+    """Say that n pairs cannot reach significance whatever the numbers, or None if they can.
+
+    Args:
+        n: Pairs.
+        level: The level to reach.
+        comparisons: Variants corrected for together; Holm asks the best of them for level / m.
+    """
+    needed = level / check_positive("comparisons", comparisons)
+    if smallest_p(n) <= needed:
+        return None
+    wanted = next(more for more in range(n, n + 64) if smallest_p(more) <= needed)
+    among = "" if comparisons == 1 else f" as the best of {comparisons} comparisons"
+    return (
+        f"{n} paired seeds cannot reach p ≤ {level:g}{among}: the smallest possible p is "
+        f"{min(1.0, comparisons * smallest_p(n)):g}; {wanted} seeds can"
+    )
+
+
+def _compare(
+    name: str, runs: Mapping[int, float], baseline: Mapping[int, float], seed: int
+) -> Comparison:
+    seeds = sorted(set(runs) & set(baseline))
+    if len(seeds) < 2:
+        raise ValueError(
+            f"`variants` must share at least two seeds with the baseline, got {len(seeds)} for "
+            f"{name!r} (its seeds: {sorted(runs)}, the baseline's: {sorted(baseline)}); "
+            "run both with the same seeds"
+        )
+    ours = _numbers(name, [runs[s] for s in seeds])
+    theirs = _numbers("baseline", [baseline[s] for s in seeds])
+    d = ours - theirs
+    p = sign_flip_p(d, seed=seed)
+    return Comparison(
+        n=len(d),
+        mean=mean(d),
+        interval=mean_interval(d, seed=seed),
+        effect=hodges_lehmann(d),
+        p=p,
+        p_holm=p,
+        improvement=probability_of_improvement(ours, theirs),
+        unpaired=tuple(sorted(set(runs) ^ set(baseline))),
+        warning=None,
+    )
+
+
+def _student(sample: Numbers, level: float) -> Interval:
+    from scipy.special import stdtrit
+
+    error = sample.std(ddof=1) / len(sample) ** 0.5
+    half = float(stdtrit(len(sample) - 1, (1 + level) / 2) * error)
+    note = "" if half else "all numbers are equal: the width says nothing about new runs"
+    center = float(sample.mean())
+    method = IntervalMethod.STUDENT
+    return Interval(low=center - half, high=center + half, level=level, method=method, note=note)
+
+
+def _bootstrap(
+    sample: Numbers, level: float, method: IntervalMethod, resamples: int, seed: int
+) -> Interval:
+    from scipy.stats import bootstrap
+
+    def bounds(name: str) -> tuple[float, float]:
+        random = np.random.default_rng(derive(seed, "bootstrap"))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a degenerate sample shows as NaN, handled below
+            found = bootstrap(
+                (sample,), np.mean, confidence_level=level, n_resamples=resamples,
+                method=name, rng=random, vectorized=True,
+            ).confidence_interval  # fmt: skip
+        return float(found.low), float(found.high)
+
+    if method is IntervalMethod.BCA:
+        low, high = bounds("BCa")
+        if np.isfinite(low) and np.isfinite(high):
+            return Interval(low=low, high=high, level=level, method=method)
+    note = "BCa is not defined for this sample; percentile used" if method == "bca" else ""
+    low, high = bounds("percentile")
+    method = IntervalMethod.PERCENTILE
+    return Interval(low=low, high=high, level=level, method=method, note=note)
+
+
+def _numbers(name: str, values: ArrayLike, *, at_least: int = 1) -> Numbers:
+    found = np.asarray(values, dtype=np.float64)
+    if found.ndim != 1 or len(found) < at_least:
+        raise ValueError(
+            f"`{name}` must be a list of at least {at_least} number(s), got shape "
+            f"{list(found.shape)}; run more seeds"
+        )
+    if not np.isfinite(found).all():
+        raise ValueError(
+            f"`{name}` must hold finite numbers, got {found[~np.isfinite(found)][0]}; give a run "
+            "that diverged its accuracy at the end, or leave the seed out on both sides"
+        )
+    return found
