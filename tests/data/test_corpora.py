@@ -42,15 +42,18 @@ def test_wikitext_is_read_from_files_and_needs_them_all(tmp_path: Path) -> None:
     folder.mkdir()
     for name in ("valid", "test"):
         (folder / f"wiki.{name}.tokens").write_bytes(name.encode() * 2000)
-    with pytest.raises(
-        FileNotFoundError, match=r"wikitext2 needs wiki\.train\.tokens, but .* lacks"
-    ):
+    with pytest.raises(FileNotFoundError, match=r"there is no wiki\.train\.tokens or"):
         prepare("wikitext2", data=tmp_path, out=tmp_path / "out")
     prepare("wikitext2-mini", data=tmp_path, out=tmp_path / "out")
     assert len(text_of(load("wikitext2-mini", "train", out=tmp_path / "out"))) == 9_000
     (folder / "wiki.train.tokens").write_bytes(b"train" * 2000)
     prepare("wikitext2", data=tmp_path, out=tmp_path / "out")
     assert text_of(load("wikitext2", "train", out=tmp_path / "out")).startswith(b"traintrain")
+    (folder / "wiki.valid.tokens").unlink()
+    with pytest.raises(
+        FileNotFoundError, match=r"wikitext2 needs wiki\.valid\.tokens, but .* lacks"
+    ):
+        prepare("wikitext2", data=tmp_path, out=tmp_path / "out")
 
 
 def test_the_mini_enwik8_is_read_from_its_parts(tmp_path: Path) -> None:

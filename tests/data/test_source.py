@@ -28,6 +28,14 @@ def test_the_first_pattern_wins(tmp_path: Path) -> None:
     assert FILE.seek(None) is None
 
 
+def test_a_slash_at_the_end_asks_for_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "deep" / "thing").mkdir(parents=True)
+    (tmp_path / "deep" / "thing" / "thing").touch()
+    assert FILE.seek(tmp_path, ["thing/"]) == tmp_path / "deep" / "thing"
+    assert FILE.seek(tmp_path, ["thing"]) == tmp_path / "deep" / "thing" / "thing"
+    assert FILE.seek(tmp_path, ["thing.bin/"]) is None
+
+
 def test_a_missing_file_says_where_to_get_it_and_what_to_run(tmp_path: Path) -> None:
     with pytest.raises(
         FileNotFoundError,

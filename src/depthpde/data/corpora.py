@@ -6,6 +6,7 @@ A task is a long text cut into windows; every byte of the text is predicted once
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -25,15 +26,17 @@ WIKITEXT = Source(
     name="WikiText-2",
     layout="wiki.train.tokens, wiki.valid.tokens, wiki.test.tokens, or a tar of them",
     url="https://huggingface.co/datasets/Salesforce/wikitext",
-    patterns=("wiki.test.tokens", "wiki*2*.tar*"),
+    patterns=("wiki.train.tokens", "wikitext-2.tar*", "wikitext-2-v1.tar*"),
 )
+WIKITEXT_MINI = replace(WIKITEXT, patterns=("wiki.test.tokens", "wikitext-2*.tar*"))
 ENWIK8 = Source(
     name="enwik8",
     layout="enwik8 or enwik8.zip, the first 100,000,000 bytes of Wikipedia",
     url="https://mattmahoney.net/dc/textdata.html",
-    patterns=("enwik8.zip", "enwik8/enwik8", "enwik8"),
+    patterns=("enwik8", "enwik8.zip"),
     md5={"enwik8": "a1fa5ffddb56f4953e226637dabbb36a"},
 )
+ENWIK8_MINI = replace(ENWIK8, patterns=(*ENWIK8.patterns, "enwik8.train.first10M*"))
 _MILLION = 1_000_000
 _PARTS = {
     "train": "enwik8.train.first10M*",
@@ -73,9 +76,7 @@ def enwik8(task: Task, request: Request, writer: Writer) -> None:
     """Cut as usual: 90 MB train (the mini task: its first 10 MB), 5 MB validation, 5 MB test."""
     train = (10 if task.mini else 90) * _MILLION
     whole = ENWIK8.seek(request.data)
-    if whole is not None and whole.is_dir():
-        whole = None
-    if whole is None and task.mini and ENWIK8.seek(request.data, [_PARTS["train"]]):
+    if whole is None and task.mini and ENWIK8_MINI.seek(request.data):
         parts = {
             split: _read(
                 ENWIK8.find(request.data, [pattern], task=task.name), task, request, writer
@@ -85,7 +86,7 @@ def enwik8(task: Task, request: Request, writer: Writer) -> None:
         _write(task, writer, parts)
         return
     if whole is None:
-        whole = ENWIK8.find(request.data, ["enwik8.zip", "enwik8/enwik8"], task=task.name)
+        whole = ENWIK8.find(request.data, task=task.name)
     if request.check:
         ENWIK8.check(whole)
     text = _read(whole, task, request, writer)
@@ -101,7 +102,8 @@ def enwik8(task: Task, request: Request, writer: Writer) -> None:
 def _wikitext_files(task: Task, request: Request, writer: Writer) -> dict[str, bytes]:
     needed = ("valid", "test") if task.mini else ("train", "valid", "test")
     wanted: Callable[[str], bool] = lambda name: name.endswith(".tokens")  # noqa: E731
-    path = WIKITEXT.find(request.data, task=task.name)
+    source = WIKITEXT_MINI if task.mini else WIKITEXT
+    path = source.find(request.data, task=task.name)
     if not is_archive(path):
         path = path.parent
     request.say(f"{task.name}: reading {path}")

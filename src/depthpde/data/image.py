@@ -37,9 +37,9 @@ CIFAR = Source(
     layout="folder cifar-10-batches-bin or -py, cifar-10-binary.tar.gz or -python.tar.gz",
     url="https://www.cs.toronto.edu/~kriz/cifar.html",
     patterns=(
-        "cifar-10-batches-bin",
+        "cifar-10-batches-bin/",
         "cifar-10-binary.tar.gz",
-        "cifar-10-batches-py",
+        "cifar-10-batches-py/",
         "cifar-10-python.tar.gz",
         "cifar10_webp_lossless.npz",
     ),

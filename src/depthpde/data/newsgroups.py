@@ -23,7 +23,7 @@ NEWSGROUPS = Source(
     name="20 Newsgroups",
     layout="20news-bydate.tar.gz, or the folders 20news-bydate-train and 20news-bydate-test",
     url="http://qwone.com/~jason/20Newsgroups/",
-    patterns=("20news-bydate-train", "20news-bydate*.tar*"),
+    patterns=("20news-bydate-train/", "20news-bydate*.tar*"),
 )
 COUNTS = {"train": 11_314, "test": 7_532}
 TOPICS = ("comp", "rec", "sci", "talk")

@@ -36,7 +36,7 @@ RELEASE = Source(
     name="the Long Range Arena release",
     layout="pathfinder32/curv_contour_length_14/imgs and metadata (pathfinder128 for Path-X)",
     url="https://github.com/google-research/long-range-arena (lra_release.gz)",
-    patterns=("pathfinder32/curv_contour_length_14", "pathfinder128/curv_contour_length_14"),
+    patterns=("pathfinder32/curv_contour_length_14/", "pathfinder128/curv_contour_length_14/"),
 )
 _BLOCK = 512
 _LABEL_FIELD = 3
@@ -275,7 +275,7 @@ def official_recipe(task: Task, request: Request, writer: Writer) -> None:
     """Read the images of the hard split, and divide them 80/10/10 by the protocol."""
     assert task.grid is not None, "Pathfinder has a grid"
     size = task.grid[0]
-    pattern = f"pathfinder{size}/curv_contour_length_14"
+    pattern = f"pathfinder{size}/curv_contour_length_14/"
     folder = RELEASE.find(request.data, [pattern], task=task.name)
     listed = read_metadata(folder)
     labels = np.array([label for _, label in listed], dtype=np.uint8)

@@ -22,7 +22,8 @@ class Source:
     url: str
     """Where the makers publish it."""
     patterns: tuple[str, ...]
-    """Names that tell it is there, wildcards allowed, the most official first."""
+    """Names that tell it is there, the most official first: wildcards allowed, ``/`` at the end
+    means a folder, anything else a file."""
     md5: Mapping[str, str] = field(default_factory=dict)
     """Published MD5 checksums by file name."""
 
@@ -52,8 +53,9 @@ class Source:
             return None
         for pattern in self.patterns if patterns is None else patterns:
             for depth in _DEPTHS:
-                for match in sorted(data.glob(depth + pattern)):
-                    return match
+                for match in sorted(data.glob(depth + pattern.removesuffix("/"))):
+                    if match.is_dir() == pattern.endswith("/"):
+                        return match
         return None
 
     def check(self, path: Path) -> None:

@@ -313,7 +313,7 @@ _ALL = (
         classes=257,
         splits=_splits(1_009_512, 112_169, 1_256_449),
         recipe=corpora.wikitext,
-        source=corpora.WIKITEXT,
+        source=corpora.WIKITEXT_MINI,
     ),
     Task(
         name="enwik8-mini",
@@ -325,7 +325,7 @@ _ALL = (
         classes=257,
         splits=_splits(10_000_000, 5_000_000, 5_000_000),
         recipe=corpora.enwik8,
-        source=corpora.ENWIK8,
+        source=corpora.ENWIK8_MINI,
     ),
 )
 

@@ -25,7 +25,7 @@ IMDB = Source(
     name="the IMDb reviews",
     layout="folder aclImdb or aclImdb_v1.tar.gz",
     url="https://ai.stanford.edu/~amaas/data/sentiment/",
-    patterns=("aclImdb", "aclImdb_v1.tar.gz", "aclImdb.tar*", "aclImdb_v1_labelled*.tar*"),
+    patterns=("aclImdb/", "aclImdb_v1.tar.gz", "aclImdb.tar*", "aclImdb_v1_labelled*.tar*"),
     md5={"aclImdb_v1.tar.gz": "7c2ac02c03563afcf9b574c7e56c153a"},
 )
 SENTIMENTS = ("neg", "pos")
