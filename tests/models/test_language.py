@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from depthpde.layers.interaction import Past
 from depthpde.models.language import LanguageModel
 from depthpde.models.placement import LayerKind, Placement
 from depthpde.models.position import OPTIONS, ROUTES, Position
@@ -59,6 +60,38 @@ def test_generation_goes_on_with_the_likeliest_token(small, tokens):
     assert out.shape == (3, 9)
     assert torch.equal(out[:, :4], tokens[:, :4])
     assert torch.equal(out[:, 4:], model(out)[:, 3:-1].argmax(dim=-1))
+
+
+@pytest.mark.parametrize("kind", list(LayerKind))
+@pytest.mark.parametrize(("position", "route", "option"), CASES)
+def test_going_on_site_by_site_equals_the_whole(small, tokens, position, route, option, kind):
+    placement = Placement(position=position, route=route, option=option)
+    model = LanguageModel(small(positions=(placement,), layer=kind)).double()
+    past = Past()
+    parts = [model(tokens[:, :5], past=past)]
+    parts += [model(tokens[:, i : i + 1], past=past) for i in range(5, 12)]
+    torch.testing.assert_close(torch.cat(parts, dim=1), model(tokens), rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("encoding", ["sinusoidal", "rotary", "none"])
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_going_on_site_by_site_knows_the_sites(small, tokens, encoding, norm):
+    layer = {"kind": "diffusion", "steps": 3, "dilation": 2}
+    config = small(
+        encoding=encoding, stabilizer={"norm": norm}, positions=tuple(Position), layer=layer
+    )
+    model, past = LanguageModel(config).double(), Past()
+    parts = [model(tokens[:, i : i + 1], past=past) for i in range(12)]
+    torch.testing.assert_close(torch.cat(parts, dim=1), model(tokens), rtol=0, atol=1e-11)
+
+
+def test_refuses_several_new_sites_and_a_mask_beside_the_past(small, tokens):
+    model, past = LanguageModel(small()), Past()
+    model(tokens, past=past)
+    with pytest.raises(ValueError, match=r"`u` must be one new site where 12 are past, got 2"):
+        LanguageModel(small(length=20, encoding="none"))(tokens[:, :2], past=past)
+    with pytest.raises(ValueError, match=r"`past` must go with causal attention and without"):
+        model(tokens, torch.ones_like(tokens, dtype=torch.bool), past=Past())
 
 
 def test_generation_by_chance_follows_its_generator(small, tokens):

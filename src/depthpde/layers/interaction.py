@@ -38,6 +38,33 @@ def leave(place: Inside, u: Tensor) -> Tensor:
     return u
 
 
+class Past:
+    """What has passed by already, kept so that one new site costs the work of one site.
+
+    A causal model meets it twice: with all sites that stand already, then with one new site at a
+    time. It grows with use, and belongs to one batch of sequences.
+    """
+
+    def __init__(self) -> None:
+        self.sites = 0
+        self._kept: dict[str, Tensor] = {}
+
+    def join(self, name: str, u: Tensor, *, keep: int | None = None, axis: int = 1) -> Tensor:
+        """Return what is past with what is new behind it, and remember the end of both.
+
+        Args:
+            name: What passes by.
+            u: What is new.
+            keep: How many sites to remember; None for all.
+            axis: Axis of the sites.
+        """
+        joined = torch.cat((self._kept[name], u), dim=axis) if name in self._kept else u
+        length = joined.shape[axis]
+        first = 0 if keep is None else max(0, length - keep)
+        self._kept[name] = joined.narrow(axis, first, length - first)
+        return joined
+
+
 class Attention(nn.Module):
     """Mix every site with the others, by content.
 
@@ -51,8 +78,8 @@ class Attention(nn.Module):
         dim: Features of the field.
         heads: Number of heads; divides `dim`.
         causal: Whether a site sees only itself and what stands before it.
-        rotation: Turns queries and keys by their site, [batch, heads, length, head_dim] each;
-            None leaves them.
+        rotation: Turns queries and keys [batch, heads, length, head_dim] by their site, the first
+            of which is given as `start`; None leaves them.
         dropout: Share of the weights dropped in training.
         explicit: Whether the weights are formed, so that something can be placed on them; costs
             a matrix [length, length] a head where the fused path keeps none.
@@ -66,7 +93,7 @@ class Attention(nn.Module):
         heads: int,
         *,
         causal: bool = False,
-        rotation: Callable[[Tensor], Tensor] | None = None,
+        rotation: Callable[..., Tensor] | None = None,
         dropout: float = 0.0,
         explicit: bool = False,
         device: torch.device | str | None = None,
@@ -88,13 +115,23 @@ class Attention(nn.Module):
             nn.Linear(dim, dim, device=device, dtype=dtype) for _ in range(4)
         )
 
-    def forward(self, u: Field, at: At = leave, *, valid_mask: Mask | None = None) -> Field:
+    def forward(
+        self,
+        u: Field,
+        at: At = leave,
+        *,
+        valid_mask: Mask | None = None,
+        past: Past | None = None,
+        name: str = "",
+    ) -> Field:
         """Return the increment that attention makes of a field.
 
         Args:
             u: The field, [batch, length, dim].
             at: Called with each thing that passes by; what it gives back goes on.
             valid_mask: True = real token.
+            past: What stands before `u`, which is then one site, or the first ones.
+            name: Which attention this is, for `past`.
         """
         check_field("u", u, dim=self.dim)
         if valid_mask is not None:
@@ -103,7 +140,12 @@ class Attention(nn.Module):
         key = self._split(at(Inside.KEY, self.key(u)))
         value = self._split(at(Inside.VALUE, self.value(u)))
         if self.rotation is not None:
-            query, key = self.rotation(query), self.rotation(key)
+            start = 0 if past is None else past.sites
+            query, key = self.rotation(query, start=start), self.rotation(key, start=start)
+        if past is not None:
+            _check_past(past, u, valid_mask, causal=self.causal)
+            key = past.join(f"{name}/key", key, axis=2)
+            value = past.join(f"{name}/value", value, axis=2)
         mix = self._mix_explicitly if self.explicit else self._mix
         mixed = mix(query, key, value, valid_mask, at)
         return self.out(at(Inside.HEADS, mixed.transpose(1, 2).flatten(2)))
@@ -117,8 +159,10 @@ class Attention(nn.Module):
     ) -> Tensor:
         dropout = self.dropout if self.training else 0.0
         if valid_mask is None:
+            # One new site is the last, and sees all.
+            causal = self.causal and query.shape[2] == key.shape[2]
             return F.scaled_dot_product_attention(
-                query, key, value, dropout_p=dropout, is_causal=self.causal
+                query, key, value, dropout_p=dropout, is_causal=causal
             )
         seen = (valid_mask | ~valid_mask.any(dim=1, keepdim=True))[:, None, None, :]
         if self.causal:
@@ -131,7 +175,8 @@ class Attention(nn.Module):
     def _mix_explicitly(
         self, query: Tensor, key: Tensor, value: Tensor, valid_mask: Mask | None, at: At
     ) -> Tensor:
-        weights = attention_weights(query, key, valid_mask=valid_mask, causal=self.causal)
+        causal = self.causal and query.shape[2] == key.shape[2]
+        weights = attention_weights(query, key, valid_mask=valid_mask, causal=causal)
         weights = renormalise(at(Inside.WEIGHTS, weights))
         weights = F.dropout(weights, self.dropout, self.training)
         return interact(value, weights)
@@ -151,3 +196,16 @@ def renormalise(weights: Tensor) -> Tensor:
     weights = weights.clamp_min(0.0)
     total = weights.sum(dim=-1, keepdim=True)
     return weights / torch.where(total > 0, total, 1.0)
+
+
+def _check_past(past: Past, u: Field, valid_mask: Mask | None, *, causal: bool) -> None:
+    if not causal or valid_mask is not None:
+        raise ValueError(
+            "`past` must go with causal attention and without `valid_mask`; "
+            "run the whole sequence at once instead"
+        )
+    if past.sites and u.shape[1] != 1:
+        raise ValueError(
+            f"`u` must be one new site where {past.sites} are past, got {u.shape[1]}; "
+            "give the new sites one by one"
+        )

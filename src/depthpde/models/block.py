@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
-from torch import nn
+from torch import Tensor, nn
 
 from depthpde.layers.embedding import Encoding, Rotary
-from depthpde.layers.interaction import Attention
+from depthpde.layers.interaction import Attention, Past
 from depthpde.layers.reaction import FeedForward
 from depthpde.layers.stabilizer import Norm, Residual, build_norm
 from depthpde.models.config import ModelConfig
 from depthpde.models.placed import Placed
 from depthpde.models.position import Option, Position
 from depthpde.shapes import Field, Mask
+
+Map = Callable[..., Tensor]
+"""Takes a field, and gives one of the same shape."""
 
 
 class Block(nn.Module):
@@ -33,7 +37,7 @@ class Block(nn.Module):
     def __init__(self, config: ModelConfig, index: int) -> None:
         super().__init__()
         stabilizer = config.stability
-        self.norm = stabilizer.norm
+        self.name, self.norm = f"block {index}", stabilizer.norm
         self.placed = Placed(config, index)
         self.attention = Attention(
             config.dim,
@@ -54,43 +58,38 @@ class Block(nn.Module):
             dropout=config.dropout,
         )
 
-    def forward(self, u: Field, valid_mask: Mask | None = None) -> Field:
+    def forward(
+        self, u: Field, valid_mask: Mask | None = None, *, past: Past | None = None
+    ) -> Field:
         """Return the field one step later.
 
         Args:
             u: The field, [batch, length, dim].
             valid_mask: True = real token.
+            past: What stands before `u`, in a causal model that goes on site by site.
         """
+        at = partial(self.placed.at, valid_mask=valid_mask, past=past)
+        along = partial(self.placed.along, valid_mask=valid_mask, past=past)
+        attention = partial(self.attention, valid_mask=valid_mask, past=past, name=self.name)
         step = self._post_norm if self.norm is Norm.POST else self._pre_norm
-        u = step(u, valid_mask)
-        return self.placed.along(Position.BETWEEN_BLOCKS, u, valid_mask=valid_mask)
+        return along(Position.BETWEEN_BLOCKS, step(u, at, along, attention))
 
-    def _pre_norm(self, u: Field, valid_mask: Mask | None) -> Field:
-        at = partial(self.placed.at, valid_mask=valid_mask)
-        along = partial(self.placed.along, valid_mask=valid_mask)
-
+    def _pre_norm(self, u: Field, at: Map, along: Map, attention: Map) -> Field:
         u = along(Position.BEFORE_NORM, u, "attention")
-        normed = self.attention_norm(at(Position.BEFORE_NORM, u, "attention"))
-        interaction = self.attention(normed, at, valid_mask=valid_mask)
+        interaction = attention(self.attention_norm(at(Position.BEFORE_NORM, u, "attention")), at)
         u = self.add(u, at(Position.AFTER_ATTENTION, interaction))
         u = along(Position.AFTER_ATTENTION, u)
 
         u = along(Position.BEFORE_NORM, u, "reaction")
-        normed = self.reaction_norm(at(Position.BEFORE_NORM, u, "reaction"))
-        reaction = self.reaction(normed)
+        reaction = self.reaction(self.reaction_norm(at(Position.BEFORE_NORM, u, "reaction")))
         u = self.add(u, at(Position.AFTER_FFN, reaction))
         return along(Position.AFTER_FFN, u)
 
-    def _post_norm(self, u: Field, valid_mask: Mask | None) -> Field:
-        at = partial(self.placed.at, valid_mask=valid_mask)
-        along = partial(self.placed.along, valid_mask=valid_mask)
-
-        interaction = self.attention(u, at, valid_mask=valid_mask)
-        u = self.add(u, at(Position.AFTER_ATTENTION, interaction))
+    def _post_norm(self, u: Field, at: Map, along: Map, attention: Map) -> Field:
+        u = self.add(u, at(Position.AFTER_ATTENTION, attention(u, at)))
         u = along(Position.BEFORE_NORM, along(Position.AFTER_ATTENTION, u), "attention")
         u = self.attention_norm(at(Position.BEFORE_NORM, u, "attention"))
 
-        reaction = self.reaction(u)
-        u = self.add(u, at(Position.AFTER_FFN, reaction))
+        u = self.add(u, at(Position.AFTER_FFN, self.reaction(u)))
         u = along(Position.BEFORE_NORM, along(Position.AFTER_FFN, u), "reaction")
         return self.reaction_norm(at(Position.BEFORE_NORM, u, "reaction"))

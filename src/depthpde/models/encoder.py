@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 
 from depthpde.errors import check_mask
 from depthpde.layers.embedding import Encoding, Input, PatchEmbedding, PixelEmbedding, SiteEncoding
+from depthpde.layers.interaction import Past
 from depthpde.layers.pooling import Pooling
 from depthpde.layers.stabilizer import Norm, build_norm
 from depthpde.models.block import Block
@@ -51,12 +53,15 @@ class Encoder(nn.Module):
         if config.stability.norm is Norm.PRE:
             self.final_norm = build_norm(config.stability.kind, config.dim)
 
-    def forward(self, inputs: Tensor, valid_mask: Mask | None = None) -> tuple[Field, Mask | None]:
+    def forward(
+        self, inputs: Tensor, valid_mask: Mask | None = None, *, past: Past | None = None
+    ) -> tuple[Field, Mask | None]:
         """Return the field and the mask of its sites, both with the CLS site in front if any.
 
         Args:
             inputs: Tokens or pixels [batch, length], or images [batch, channels, height, width].
             valid_mask: True = real token, [batch, length].
+            past: What stands before, in a causal model that goes on site by site.
         """
         u = self.embedding(inputs)
         if valid_mask is not None:
@@ -65,16 +70,22 @@ class Encoder(nn.Module):
             u = torch.cat((self.front.expand(u.shape[0], 1, -1), u), dim=1)
             if valid_mask is not None:
                 valid_mask = nn.functional.pad(valid_mask, (1, 0), value=True)
-        if self._early:
-            u = self.placed.along(Position.AFTER_EMBEDDING, u, valid_mask=valid_mask)
-        if self.encoding is not None:
-            u = self.encoding(u)
-        u = self.dropout(u)
-        if not self._early:
-            u = self.placed.along(Position.AFTER_EMBEDDING, u, valid_mask=valid_mask)
+        u = self._place_sites(u, valid_mask, past)
         for block in self.blocks:
-            u = block(u, valid_mask)
+            u = block(u, valid_mask, past=past)
+        if past is not None:
+            past.sites += u.shape[1]
         return self.final_norm(u), valid_mask
+
+    def _place_sites(self, u: Field, valid_mask: Mask | None, past: Past | None) -> Field:
+        """Add what tells sites apart, with what is placed after or before that."""
+        along = partial(self.placed.along, valid_mask=valid_mask, past=past)
+        if self._early:
+            u = along(Position.AFTER_EMBEDDING, u)
+        if self.encoding is not None:
+            u = self.encoding(u, start=0 if past is None else past.sites)
+        u = self.dropout(u)
+        return u if self._early else along(Position.AFTER_EMBEDDING, u)
 
     def observe(self, observer: Observer) -> Callable[[], None]:
         """Tell this one of the field at every position, until the returned function is called."""

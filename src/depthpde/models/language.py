@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from depthpde.errors import check_positive, check_range
 from depthpde.layers.embedding import Input
+from depthpde.layers.interaction import Past
 from depthpde.layers.pooling import Pooling
 from depthpde.models.config import ModelConfig, TaskLike
 from depthpde.models.pretrained import Pretrained
@@ -49,14 +50,17 @@ class LanguageModel(Pretrained):
             config = config.fit(task)
         super().__init__(config, generator)
 
-    def forward(self, tokens: Tensor, valid_mask: Mask | None = None) -> Tensor:
+    def forward(
+        self, tokens: Tensor, valid_mask: Mask | None = None, *, past: Past | None = None
+    ) -> Tensor:
         """Return the logits of the next token at every site, [batch, length, vocabulary].
 
         Args:
             tokens: [batch, length].
             valid_mask: True = real token.
+            past: What stands before: an empty `Past` at first, then the same with one token a call.
         """
-        field, _ = self.encoder(tokens, valid_mask)
+        field, _ = self.encoder(tokens, valid_mask, past=past)
         return F.linear(field, self.encoder.embedding.get_parameter("weight"))
 
     @torch.no_grad()
@@ -70,7 +74,8 @@ class LanguageModel(Pretrained):
     ) -> Tensor:
         """Return the tokens with others put after them, [batch, length + new_tokens].
 
-        Each token costs a pass over all before it.
+        A new token costs the work of one site: attention keeps keys and values, and every causal
+        layer keeps the few sites that it looks back.
 
         Args:
             tokens: What stands already, [batch, length], without padding.
@@ -80,12 +85,13 @@ class LanguageModel(Pretrained):
         """
         check_positive("new_tokens", new_tokens)
         check_range("temperature", temperature, 0.0, 1e6)
+        past, new = Past(), tokens
         for _ in range(new_tokens):
-            logits = self(tokens)[:, -1]
+            logits = self(new, past=past)[:, -1]
             if temperature == 0.0:
-                chosen = logits.argmax(dim=-1, keepdim=True)
+                new = logits.argmax(dim=-1, keepdim=True)
             else:
                 shares = torch.softmax(logits / temperature, dim=-1)
-                chosen = torch.multinomial(shares, 1, generator=generator)
-            tokens = torch.cat((tokens, chosen), dim=1)
+                new = torch.multinomial(shares, 1, generator=generator)
+            tokens = torch.cat((tokens, new), dim=1)
         return tokens

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from depthpde.layers.interaction import Inside
+from depthpde.layers.interaction import Inside, Past
 from depthpde.models.config import ModelConfig, ResolvedPlacement
 from depthpde.models.placement import build_layer
 from depthpde.models.position import ROUTES, Option, Position, Route
@@ -61,7 +61,13 @@ class Placed(nn.Module):
                     self._routes[key] = placement.route
 
     def at(
-        self, place: Position | Inside, u: Tensor, part: str = "", *, valid_mask: Mask | None = None
+        self,
+        place: Position | Inside,
+        u: Tensor,
+        part: str = "",
+        *,
+        valid_mask: Mask | None = None,
+        past: Past | None = None,
     ) -> Tensor:
         """Apply what is placed here on the branch, then tell the observers.
 
@@ -70,20 +76,27 @@ class Placed(nn.Module):
             u: The field there.
             part: Which of several; see `Place`.
             valid_mask: True = real token.
+            past: What stands before `u`.
         """
         if isinstance(place, Inside):
             part = "" if place is Inside.HEADS else place.value
             place = Position.IN_HEADS if place is Inside.HEADS else Position.IN_ATTENTION
-        return self._pass(place, part, Route.BRANCH, u, valid_mask)
+        return self._pass(place, part, Route.BRANCH, u, valid_mask, past)
 
     def along(
-        self, place: Position, u: Field, part: str = "", *, valid_mask: Mask | None = None
+        self,
+        place: Position,
+        u: Field,
+        part: str = "",
+        *,
+        valid_mask: Mask | None = None,
+        past: Past | None = None,
     ) -> Field:
         """Apply what is placed here on the stream.
 
         Observers are told at the positions that have no branch; elsewhere `at` tells them.
         """
-        return self._pass(place, part, Route.STREAM, u, valid_mask)
+        return self._pass(place, part, Route.STREAM, u, valid_mask, past)
 
     def observe(self, observer: Observer) -> Callable[[], None]:
         """Tell this one of everything that passes by, until the returned function is called."""
@@ -91,11 +104,21 @@ class Placed(nn.Module):
         return lambda: self._observers.remove(observer)
 
     def _pass(
-        self, position: Position, part: str, route: Route, u: Tensor, valid_mask: Mask | None
+        self,
+        position: Position,
+        part: str,
+        route: Route,
+        u: Tensor,
+        valid_mask: Mask | None,
+        past: Past | None,
     ) -> Tensor:
         key = _key(position, part)
         if self._routes.get(key) is route:
-            u = self.layers[key](u, valid_mask)
+            layer = self.layers[key]
+            if past is None or not isinstance(layer, AlongSites):
+                u = layer(u, valid_mask)
+            else:
+                u = layer.go_on(u, past, f"{self.block}/{key}")
         if self._observers and ROUTES[position][0] is route:
             for observer in self._observers:
                 observer(Place(position, self.block, part), u)
@@ -123,6 +146,15 @@ class AlongSites(nn.Module):
         smooth = self.layer(u[:, self.prefix :], mask, None, self.row_length)
         return torch.cat((u[:, : self.prefix], smooth), dim=1)
 
+    def go_on(self, u: Field, past: Past, name: str) -> Field:
+        """Return new sites smoothed with those that are past, of a causal layer.
+
+        A causal layer looks back `reach` sites, so it is run over those and the new ones; one that
+        looks back without end is run over all.
+        """
+        joined = past.join(name, u, keep=getattr(self.layer, "reach", None))
+        return self.layer(joined)[:, joined.shape[1] - u.shape[1] :]
+
 
 class AlongKeys(nn.Module):
     """Apply a layer to attention weights along the key axis, one feature a head.
@@ -142,7 +174,9 @@ class AlongKeys(nn.Module):
     def forward(self, weights: Tensor, valid_mask: Mask | None) -> Tensor:
         """Return weights [batch, heads, queries, keys], smoothed and not renormalised."""
         batch, heads, queries, keys = weights.shape
-        seen = visible_pairs(weights, valid_mask=valid_mask, causal=self.causal)
+        # One new query is the last, and sees every key.
+        causal = self.causal and queries == keys
+        seen = visible_pairs(weights, valid_mask=valid_mask, causal=causal)
         if seen is not None:
             seen = seen.expand(batch, 1, queries, keys).reshape(batch * queries, keys)
         field = weights.permute(0, 2, 3, 1).reshape(batch * queries, keys, heads)
@@ -151,7 +185,10 @@ class AlongKeys(nn.Module):
 
 
 class AcrossHeads(nn.Module):
-    """Apply a layer from head to head at each site, to fields [batch · length, heads, head_dim].
+    """Apply a layer from head to head at each site.
+
+    The heads of a site are a row of a long field [batch, length · heads, head_dim], and rows do
+    not mix; a short sequence for each site would be the same and far slower.
 
     Args:
         layer: What is applied.
@@ -165,8 +202,8 @@ class AcrossHeads(nn.Module):
     def forward(self, u: Field, valid_mask: Mask | None) -> Field:
         """Return the field with its heads smoothed; no site sees another."""
         batch, length, dim = u.shape
-        heads = u.reshape(batch * length, self.heads, dim // self.heads)
-        return self.layer(heads).reshape(batch, length, dim)
+        rows = u.reshape(batch, length * self.heads, dim // self.heads)
+        return self.layer(rows, None, None, self.heads).reshape(batch, length, dim)
 
 
 def _key(position: Position, part: str) -> str:
