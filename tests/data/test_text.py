@@ -95,7 +95,7 @@ def test_the_s4_protocol_reads_characters(folder, tmp_path, small) -> None:
 
 
 def test_rare_characters_are_unknown() -> None:
-    alphabet = alphabet_of([b"ab" * 15, "é".encode()])
+    alphabet = alphabet_of([b"ab" * 15 + b"c" * 20, "é".encode()], 31)
     assert sorted(alphabet) == ["a", "b"]
     assert in_characters(["aéb".encode()], alphabet, 9).tokens.tolist() == [2, 0, 3, 1]
     assert in_characters([b"aaaa"], alphabet, 3).tokens.tolist() == [2, 2, 1]
@@ -104,7 +104,7 @@ def test_rare_characters_are_unknown() -> None:
 def test_refuses_an_alphabet_too_large_for_a_byte() -> None:
     text = "".join(chr(0x4E00 + each) for each in range(300)) * 15
     with pytest.raises(ValueError, match="at most 250 characters, got 300"):
-        alphabet_of([text.encode()])
+        alphabet_of([text.encode()], 9999)
 
 
 def test_refuses_an_empty_folder_and_a_wrong_number_of_reviews(tmp_path, folder) -> None:
@@ -121,3 +121,5 @@ def test_the_real_reviews_are_all_there(official: Path) -> None:
         assert len(texts) == 25_000
         assert labels.mean() == 0.5
     assert 1_000 < np.mean([len(text) for text in found["train"][0]]) < 1_700
+    # The published code has 135 symbols with padding, unknown and end, on another copy of the texts.
+    assert abs(len(alphabet_of(found["train"][0], 4096)) + 3 - 135) <= 1

@@ -83,7 +83,7 @@ def recipe(task: Task, request: Request, writer: Writer) -> None:
             parts[split] = [texts[each] for each in part], labels[part]
     alphabet = None
     if request.rules.units is Units.CHARACTERS:
-        alphabet = alphabet_of(parts["train"][0])
+        alphabet = alphabet_of(parts["train"][0], task.length)
         writer.facts["vocabulary"] = len(alphabet) + 3
     for split in task.splits:
         texts, labels = parts[split]
@@ -95,11 +95,14 @@ def recipe(task: Task, request: Request, writer: Writer) -> None:
         writer.append(split, short.tokens, short.lengths, labels)
 
 
-def alphabet_of(texts: list[bytes]) -> dict[str, int]:
-    """Number the characters seen at least 15 times, the commonest first, from 2 on."""
+def alphabet_of(texts: list[bytes], length: int) -> dict[str, int]:
+    """Number the characters seen at least 15 times, the commonest first, from 2 on.
+
+    Only what is left of a text once it is cut to fit is counted.
+    """
     counts: Counter[str] = Counter()
     for text in texts:
-        counts.update(text.decode("utf-8", errors="replace"))
+        counts.update(text.decode("utf-8", errors="replace")[: length - 1])
     common = sorted((-n, char) for char, n in counts.items() if n >= _MIN_FREQUENCY)
     if len(common) > 250:
         raise ValueError(f"an alphabet must have at most 250 characters, got {len(common)}")
