@@ -121,5 +121,5 @@ def test_the_real_reviews_are_all_there(official: Path) -> None:
         assert len(texts) == 25_000
         assert labels.mean() == 0.5
     assert 1_000 < np.mean([len(text) for text in found["train"][0]]) < 1_700
-    # The published code has 135 symbols with padding, unknown and end, on another copy of the texts.
+    # The published code has 135 symbols (with padding, unknown, end) on another copy of the texts.
     assert abs(len(alphabet_of(found["train"][0], 4096)) + 3 - 135) <= 1
