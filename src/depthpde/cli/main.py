@@ -7,9 +7,9 @@ import sys
 from collections.abc import Sequence
 
 from depthpde import __version__
-from depthpde.cli import data, theory
+from depthpde.cli import causality, data, theory
 
-VERBS = {"theory": theory, "data": data}
+VERBS = {"theory": theory, "data": data, "causality": causality}
 
 
 def parser() -> argparse.ArgumentParser:

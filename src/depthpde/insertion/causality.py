@@ -1,0 +1,246 @@
+"""Does a future token change the past? And through which module?
+
+    u_j changed for j ≥ t     ⇒     no output at i < t may move
+
+Works on any model: nothing is known of its family. Every module's output is compared in order of
+execution, so the first one whose past moves is where the future comes in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from depthpde import seeds
+from depthpde.insertion.record import Key, Output, quiet, recording
+
+TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-5}
+COARSE_TOLERANCE = 1e-2
+"""Of 16-bit formats; all relative to the largest output of the module."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leak:
+    """Where the future comes in."""
+
+    module: str
+    """The first module whose output moves in the past."""
+    kind: str
+    """Its class."""
+    changed_from: int
+    """The first site that was changed."""
+    reached: int
+    """The earliest site that moved."""
+    size: float
+    """By how much, at most, relative to the module's largest output."""
+
+
+@dataclass(frozen=True, slots=True)
+class CausalityReport:
+    """What was compared, and the leak if there is one."""
+
+    leak: Leak | None
+    length: int
+    cuts: tuple[int, ...]
+    """The sites from which on the input was changed, one trial each."""
+    modules: int
+    """How many outputs were compared in each trial."""
+
+    @property
+    def leaks(self) -> bool:
+        """Whether the future changes the past."""
+        return self.leak is not None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return {"leaks": self.leaks, **asdict(self)}
+
+    def __str__(self) -> str:
+        """Say the verdict in one line."""
+        over = f"{len(self.cuts)} trials over {self.length} sites, {self.modules} outputs compared"
+        if self.leak is None:
+            return f"causal: no site sees its future ({over})"
+        leak = self.leak
+        return (
+            f"the future leaks through {leak.module} ({leak.kind}): changing sites from "
+            f"{leak.changed_from} on moves site {leak.reached} by {leak.size:.2g} ({over})"
+        )
+
+
+def check_causality(
+    model: nn.Module,
+    inputs: Tensor | tuple[Any, ...] | Mapping[str, Any],
+    *,
+    length_axis: int = 1,
+    vocabulary: int | None = None,
+    tolerance: float | None = None,
+    seed: int = 0,
+) -> CausalityReport:
+    """Change the future of an input and compare the past of every output.
+
+    The model runs in eval mode without gradients and is left as it was.
+
+    Args:
+        model: Any module.
+        inputs: One tensor, or the positional or named arguments of the model. The first tensor of
+            tokens [batch, length] or of a field [batch, length, dim] is changed.
+        length_axis: Where the sites are in that tensor.
+        vocabulary: Number of token ids; by default that of the model's first embedding.
+        tolerance: How far, relative to the largest output, the past may move by rounding.
+        seed: Of the random change.
+    """
+    args, named = _arguments(inputs)
+    key, given = _changeable(args, named, length_axis)
+    length = given.shape[length_axis]
+    cuts = tuple(sorted({1, length // 4, length // 2, 3 * length // 4, length - 1} - {0}))
+    if given.is_floating_point():
+        other = _other_field(given, seed)
+    else:
+        other = _other_tokens(given, vocabulary or _vocabulary(model, given), seed)
+    leak = None
+    with quiet(model), recording(model) as record:
+        _run(model, args, named, key, given)
+        before = record.take()
+        _run(model, args, named, key, given)
+        _check_repeatable(before, record.take())
+        comparable = _sited(before, length, length_axis)
+        future = torch.arange(length, device=given.device)
+        for cut in cuts:
+            shape = [1] * given.ndim
+            shape[length_axis] = length
+            _run(model, args, named, key, torch.where((future >= cut).view(shape), other, given))
+            leak = _first_leak(comparable, record.take(), cut, tolerance)
+            if leak is not None:
+                break
+    return CausalityReport(leak, length, cuts, len(comparable))
+
+
+def _sited(outputs: dict[Key, Output], length: int, axis: int) -> dict[Key, Output]:
+    """Keep the outputs that have an axis of sites."""
+    found = {}
+    for key, output in outputs.items():
+        shape = list(output.tensor.shape)
+        axes = [k for k in (axis, 2, *range(len(shape))) if k < len(shape) and shape[k] == length]
+        if axes:
+            found[key] = Output(output.module, output.kind, output.tensor, axes[0])
+    if not found:
+        raise ValueError(
+            f"`model` must give some output with an axis of {length} sites, got none; "
+            "pass the part that comes before pooling, or the right `length_axis`"
+        )
+    return found
+
+
+def _first_leak(
+    before: dict[Key, Output], after: dict[Key, Output], cut: int, tolerance: float | None
+) -> Leak | None:
+    """Find the first module whose past moved, if it reaches the model's own output."""
+    leaks = {}
+    for key, output in before.items():
+        if key in after and after[key].tensor.shape == output.tensor.shape:
+            leak = _compare(output, after[key].tensor, cut, tolerance)
+            if leak is not None:
+                leaks[key] = leak
+    own = [key for key in before if key[0] == ""]
+    if own and not any(key in leaks for key in own):
+        return None
+    return next(iter(leaks.values()), None)
+
+
+def _compare(output: Output, after: Tensor, cut: int, tolerance: float | None) -> Leak | None:
+    old = output.tensor.narrow(output.axis, 0, cut).double()
+    new = after.narrow(output.axis, 0, cut).double()
+    same = (old == new) | (old.isnan() & new.isnan())
+    moved = torch.nan_to_num((new - old).abs().masked_fill(same, 0.0), nan=torch.inf)
+    if moved.numel() == 0:
+        return None
+    finite = torch.where(output.tensor.isfinite(), output.tensor, 0.0).double()
+    by_site = (moved / finite.abs().max().clamp(min=1e-12)).movedim(output.axis, 0)
+    by_site = by_site.flatten(1).amax(dim=1)
+    allowed = TOLERANCE.get(after.dtype, COARSE_TOLERANCE) if tolerance is None else tolerance
+    reached = torch.nonzero(by_site > allowed)
+    if len(reached) == 0:
+        return None
+    return Leak(output.module, output.kind, cut, int(reached[0]), float(by_site.max()))
+
+
+def _run(
+    model: nn.Module,
+    args: tuple[Any, ...],
+    named: dict[str, Any],
+    key: int | str,
+    tensor: Tensor,
+) -> None:
+    if isinstance(key, int):
+        model(*args[:key], tensor, *args[key + 1 :], **named)
+    else:
+        model(*args, **{**named, key: tensor})
+
+
+def _check_repeatable(first: dict[Key, Output], second: dict[Key, Output]) -> None:
+    for key, output in first.items():
+        if key in second and not torch.equal(
+            torch.nan_to_num(output.tensor), torch.nan_to_num(second[key].tensor)
+        ):
+            raise ValueError(
+                f"`model` must give the same output twice in eval mode, got two different ones "
+                f"from {output.module} ({output.kind}); switch its randomness or its state off"
+            )
+
+
+def _arguments(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    if isinstance(inputs, Tensor):
+        return (inputs,), {}
+    if isinstance(inputs, Mapping):
+        return (), dict(inputs)
+    if isinstance(inputs, tuple):
+        return inputs, {}
+    raise ValueError(
+        "`inputs` must be a tensor, a tuple or a mapping of the model's arguments, "
+        f"got {type(inputs).__name__}"
+    )
+
+
+def _changeable(
+    args: tuple[Any, ...], named: dict[str, Any], length_axis: int
+) -> tuple[int | str, Tensor]:
+    first = ("input_ids", "inputs_embeds")
+    ordered = sorted(named.items(), key=lambda pair: pair[0] not in first)
+    candidates: list[tuple[int | str, Any]] = [*enumerate(args), *ordered]
+    for key, value in candidates:
+        if isinstance(value, Tensor) and value.ndim > length_axis and value.dtype != torch.bool:
+            if value.shape[length_axis] < 2:
+                raise ValueError(
+                    f"`inputs` must have at least 2 sites on axis {length_axis}, "
+                    f"got {list(value.shape)}"
+                )
+            return key, value
+    raise ValueError(
+        "`inputs` must hold tokens [batch, length] or a field [batch, length, dim], got none with "
+        f"an axis {length_axis}"
+    )
+
+
+def _vocabulary(model: nn.Module, tokens: Tensor) -> int:
+    """Find how many tokens may safely be used: the smallest table that holds all that came."""
+    least = int(tokens.max()) + 1
+    tables = (each.num_embeddings for each in model.modules() if isinstance(each, nn.Embedding))
+    return min((size for size in tables if size >= least), default=least)
+
+
+def _other_tokens(tokens: Tensor, vocabulary: int, seed: int) -> Tensor:
+    """Replace every token by another one."""
+    if vocabulary < 2:
+        raise ValueError(f"`vocabulary` must be at least 2 to change a token, got {vocabulary}")
+    draw = seeds.generator(seed, "causality")
+    shift = torch.randint(1, vocabulary, tokens.shape, generator=draw)
+    return (tokens + shift.to(tokens)) % vocabulary
+
+
+def _other_field(u: Tensor, seed: int) -> Tensor:
+    noise = torch.randn(u.shape, generator=seeds.generator(seed, "causality"))
+    return u + (1 + noise.to(u))
