@@ -29,7 +29,8 @@ __all__ = ["__version__", *sorted(_HOME)]
 def __getattr__(name: str) -> object:
     if name not in _HOME:
         raise AttributeError(f"module 'depthpde' has no attribute {name!r}")
-    return getattr(import_module(f"depthpde.{_HOME[name]}"), name)
+    home, _, inside = _HOME[name].partition(":")
+    return getattr(import_module(f"depthpde.{home}"), inside or name)
 
 
 def __dir__() -> list[str]:
