@@ -78,11 +78,6 @@ class Junction:
 
     def through(self, tensor: Tensor) -> Tensor:
         """Take a tensor through the junction, whatever its layout."""
-        if tensor.is_nested:
-            raise ValueError(
-                "the input must be a padded tensor where something is inserted, got a nested "
-                "tensor; use .to_padded_tensor(0.0) and a padding mask"
-            )
         k, count = self.tap.part
         pieces = list(tensor.chunk(count, dim=-1))
         pieces[k] = self._as_field(pieces[k])
@@ -93,7 +88,7 @@ class Junction:
             return self._act(tensor[None])[0]
         if self.batch_first:
             return self._act(tensor)
-        return self._act(tensor.transpose(0, 1)).transpose(0, 1)
+        return self._act(tensor.transpose(0, 1)).transpose(0, 1).contiguous()
 
     def _act(self, u: Field) -> Field:
         call = self.call

@@ -59,7 +59,7 @@ def advance(
         trace = _continued(memory.get(name), seen, name)
         window = torch.cat((trace.sites.to(u.dtype), u), dim=1)
         window_valid = _joined(trace, u, valid)
-    out: Field = layer(window, valid_mask=window_valid)[:, -u.shape[1] :]
+    out: Field = layer(window, valid_mask=window_valid)[:, -u.shape[1] :].contiguous()
     reach = getattr(layer, "reach", None)
     kept = slice(None) if reach is None else slice(max(window.shape[1] - reach, 0), None)
     memory[name] = Trace(

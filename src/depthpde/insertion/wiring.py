@@ -55,12 +55,17 @@ class Wiring:
         """Read the padding mask and the cache of a call that begins."""
         family, call = self.family, self.call
         call.pending = call.valid = call.cache = None
+        u = self._given(self.arguments[0], args, kwargs)
+        if u.is_nested:
+            raise ValueError(
+                f"`{self.arguments[0]}` must be a padded tensor where something is inserted, got a "
+                "nested tensor; use .to_padded_tensor(0.0) and a padding mask"
+            )
         for name in family.causal_arguments:
             if self._given(name, args, kwargs) is True:
                 self._refuse_symmetric(name)
         if family.padding is not None:
             mask = self._given(family.padding.argument, args, kwargs)
-            u = self._given(self.arguments[0], args, kwargs)
             length = u.shape[1] if self.batch_first and u.ndim == 3 else u.shape[0]
             call.valid = valid_mask(mask, family.padding, length)
         if family.cache is not None:

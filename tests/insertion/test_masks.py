@@ -1,0 +1,95 @@
+import pytest
+import torch
+
+from depthpde.insertion.family import Padding
+from depthpde.insertion.insert import insert
+from depthpde.insertion.masks import valid_mask
+from insertion.zoo import BERT, ZOO, embedded, padding, spread, tokens
+
+VALID = padding()
+KEEP, IGNORE = Padding("attention_mask"), Padding("src_key_padding_mask", keep=False)
+LOWEST = torch.finfo(torch.float32).min
+
+
+@pytest.mark.parametrize(
+    ("mask", "convention"),
+    [
+        (VALID, KEEP),
+        (VALID.long(), KEEP),
+        (~VALID, IGNORE),
+        (torch.where(VALID, 0.0, float("-inf")), IGNORE),
+        (VALID[:, None, None, :], KEEP),
+        (torch.where(VALID, 0.0, LOWEST)[:, None, None, :], KEEP),
+        (VALID[:, None, None, :] & torch.ones(7, 7, dtype=torch.bool).tril(), KEEP),
+    ],
+    ids=["bool", "integer", "ignored", "minus-infinity", "4-d", "4-d added", "4-d causal"],
+)
+def test_every_convention_becomes_true_for_real_tokens(mask, convention):
+    assert torch.equal(valid_mask(mask, convention, 7), VALID)
+
+
+def test_the_last_columns_belong_to_this_call():
+    assert torch.equal(valid_mask(VALID, KEEP, 2), VALID[:, -2:])
+
+
+def test_one_sequence_alone_has_a_mask_of_one_row():
+    assert torch.equal(valid_mask(~VALID[1], IGNORE, 7), VALID[1:2])
+
+
+def test_no_mask_is_no_mask():
+    assert valid_mask(None, KEEP, 7) is None
+
+
+def test_refuses_a_mask_that_tells_no_tokens():
+    with pytest.raises(ValueError, match=r"`attention_mask` must be a tensor .* got \[3, 7, 7\]"):
+        valid_mask(torch.ones(3, 7, 7), KEEP, 7)
+    with pytest.raises(ValueError, match="got dict; load the model with attn_implementation"):
+        valid_mask({}, KEEP, 7)
+
+
+@pytest.mark.parametrize("attention", ["eager", "sdpa"])
+def test_padded_equals_unpadded_whatever_the_attention_implementation(attention):
+    import transformers
+
+    config = transformers.BertConfig(**BERT, attn_implementation=attention)
+    model = spread(transformers.BertForTokenClassification(config))
+    for position in ("after_embedding", "in_attention", "in_heads", "before_norm"):
+        insert(model, position, initial_ratio=0.2)
+    ids, valid = tokens(), padding()
+    with torch.no_grad():
+        padded = model(ids, attention_mask=valid.long()).logits
+        for row, length in zip(range(len(ids)), valid.sum(dim=1).tolist(), strict=True):
+            alone = model(ids[row : row + 1, :length]).logits
+            torch.testing.assert_close(padded[row, :length], alone[0], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_nested_tensors_are_off_while_something_is_inserted_and_on_again_afterwards():
+    encoder, valid = ZOO["torch_encoder_post"].build(), padding()
+    with torch.no_grad():
+        plain = encoder(embedded(), src_key_padding_mask=~valid)
+        assert encoder.use_nested_tensor
+        inserted = insert(encoder, "after_ffn")
+        assert not encoder.use_nested_tensor
+        now = encoder(embedded(), src_key_padding_mask=~valid)
+        torch.testing.assert_close(now[valid], plain[valid], rtol=0, atol=2e-6)
+        inserted.remove()
+        assert encoder.use_nested_tensor
+        assert torch.equal(encoder(embedded(), src_key_padding_mask=~valid), plain)
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_refuses_a_nested_tensor():
+    layer = ZOO["torch_layer"].build()
+    insert(layer, "after_embedding")
+    nested = torch.nested.nested_tensor([torch.ones(3, 16), torch.ones(2, 16)])
+    with pytest.raises(ValueError, match="must be a padded tensor where something is inserted"):
+        layer(nested)
+
+
+def test_a_sequence_without_a_batch_is_served():
+    layer = ZOO["torch_layer"].build()
+    insert(layer, "after_ffn", initial_ratio=0.2)
+    with torch.no_grad():
+        one, many = layer(embedded()[0]), layer(embedded())
+    torch.testing.assert_close(one, many[0], rtol=1e-5, atol=1e-5)
