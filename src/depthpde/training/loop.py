@@ -1,0 +1,241 @@
+"""train(model, split, config) → History: plain torch, resumed to the bit from any update."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from depthpde.data.batching import Batch, Batches, Cursor
+from depthpde.data.prepared import Split
+from depthpde.seeds import derive
+from depthpde.training.checkpoint import Checkpoint, Checkpoints
+from depthpde.training.config import Keep, TrainingConfig
+from depthpde.training.evaluate import cross_entropy, evaluate, predict
+from depthpde.training.history import History, Point, Status, Validation
+from depthpde.training.identity import identity, weights_digest
+from depthpde.training.interruption import Interruption
+from depthpde.training.optimizer import (
+    build_optimizer,
+    learned_ratios,
+    optimizer_tensors,
+    restore_optimizer,
+    set_rate,
+)
+
+Watch = Callable[[History, Point], None]
+
+
+def train(
+    model: nn.Module,
+    split: Split,
+    config: TrainingConfig,
+    *,
+    validation: Split | None = None,
+    folder: str | Path | None = None,
+    watch: Watch | None = None,
+    say: Callable[[str], None] = lambda line: None,
+) -> History:
+    """Train a model, or take up its training where it stood.
+
+        update k:   g = mean gradient over the batches of update k,   clipped
+                    weights ← AdamW(weights, g, rate(k))
+
+    Batches are a function of (seed, epoch), dropout of (seed, k), the rate of k: weights,
+    AdamW's memory and k are the whole state, so a resumed run equals an unbroken one bit for
+    bit. torch's own random stream is left as it was found.
+
+    Args:
+        model: A classifier, or a language model for a language task; trained in place.
+        split: The training examples.
+        config: How.
+        validation: Examples that choose the best weights and the end; never the test split.
+        folder: Where checkpoints go; None keeps none, and an interruption loses the run.
+        watch: Told after every update; see `Progress`.
+        say: Told of anything unusual, one line at a time.
+    """
+    run = _Run(model, split, config, validation)
+    checkpoints = None
+    if folder is not None:
+        checkpoints = Checkpoints(folder, identity(model, split, validation, config))
+        run.resume(checkpoints, say)
+    mode = model.training
+    device = run.device
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        run.go_on(checkpoints, watch)
+    model.train(mode)
+    if run.history.finished and run.best and config.keep is Keep.BEST:
+        model.load_state_dict(run.best)
+    return run.history
+
+
+@dataclass(frozen=True, slots=True)
+class Gradient:
+    """What one backward pass over a group of batches found."""
+
+    loss: float
+    right: int
+    labels: int
+    tokens: int
+
+
+def accumulate_gradient(model: nn.Module, group: list[Batch], *, smoothing: float) -> Gradient:
+    """Add the gradient of the mean loss over all labels of a group of batches.
+
+        ∇ Σ_b (n_b / n) loss_b,     n = Σ_b n_b
+
+    The same as one batch of them all, but for the order of sums.
+    """
+    labels = sum(each.labels.numel() for each in group)
+    loss, right, tokens = 0.0, 0, 0
+    for batch in group:
+        logits = predict(model, batch)
+        part = cross_entropy(logits, batch.labels, smoothing=smoothing)
+        part = part * (batch.labels.numel() / labels)
+        part.backward()  # type: ignore[no-untyped-call]
+        loss += float(part.detach())
+        right += int((logits.detach().argmax(dim=-1) == batch.labels).sum())
+        tokens += int(batch.valid_mask.sum())
+        tokens += 0 if batch.second_mask is None else int(batch.second_mask.sum())
+    return Gradient(loss, right, labels, tokens)
+
+
+class _Run:
+    """A model, its optimizer and its history, on their way."""
+
+    def __init__(
+        self, model: nn.Module, split: Split, config: TrainingConfig, validation: Split | None
+    ) -> None:
+        self.model, self.config, self.validation = model, config, validation
+        self.optimizer = build_optimizer(model, config)
+        self.parameters = [each for each in model.parameters() if each.requires_grad]
+        self.device = self.parameters[0].device
+        self.batches = Batches(split, config.batch_size, seed=config.seed)
+        self.history = History(start=weights_digest(model.state_dict()))
+        self.best: dict[str, Tensor] = {}
+
+    def go_on(self, checkpoints: Checkpoints | None, watch: Watch | None) -> None:
+        """Make updates until the run ends or a signal comes."""
+        history, config = self.history, self.config
+        stream = self.batches.stream(history.cursor)
+        spent = history.seconds - time.perf_counter()
+        with Interruption() as interruption:
+            while not history.finished and not history.signal:
+                now = self._update(stream)
+                if now is not None:
+                    self._look(now)
+                    if watch is not None:
+                        watch(history, now)
+                if interruption.signal and not history.finished:
+                    history.status, history.signal = Status.INTERRUPTED, interruption.signal
+                history.seconds = spent + time.perf_counter()
+                due = history.update % config.checkpoint_every == 0
+                if checkpoints and (due or history.finished or history.signal):
+                    checkpoints.save(history.update, self._pack())
+
+    def resume(self, checkpoints: Checkpoints, say: Callable[[str], None]) -> None:
+        """Take up the newest whole checkpoint, if there is one."""
+        notes: list[str] = []
+        found = checkpoints.latest(notes.append)
+        for note in notes:
+            say(note)
+        if found is None:
+            return
+        kinds: dict[str, dict[str, Tensor]] = {"model": {}, "optimizer": {}, "best": {}}
+        for full, value in found.tensors.items():
+            kind, name = full.split("/", 1)
+            kinds[kind][name] = value
+        history = History.from_dict(found.history)
+        known = {history.start, *(weights_digest(kinds[each]) for each in ("model", "best"))}
+        if self.history.start not in known:
+            raise ValueError(
+                f"`model` must have the first weights of the run in {checkpoints.folder}, got "
+                "others; build it with the same seed, or use another folder"
+            )
+        self.model.load_state_dict(kinds["model"])
+        restore_optimizer(self.model, self.optimizer, kinds["optimizer"])
+        self.history, self.best = history, kinds["best"]
+        history.notes += notes
+        if not history.finished:
+            history.status, history.signal = Status.RUNNING, 0
+            say(f"resumed at update {history.update} of {self.config.updates}")
+
+    def _update(self, stream: Iterator[tuple[Cursor, Batch]]) -> Point | None:
+        """Make one update, and return it as a point; None where it diverged."""
+        history, config = self.history, self.config
+        taken = list(islice(stream, config.accumulate))
+        torch.manual_seed(derive(config.seed, "update", history.update))
+        self.model.train()
+        self.optimizer.zero_grad(set_to_none=True)
+        found = accumulate_gradient(
+            self.model,
+            [batch.to(self.device) for _, batch in taken],
+            smoothing=config.label_smoothing,
+        )
+        bound = math.inf if config.clip is None else config.clip
+        norm = float(torch.nn.utils.clip_grad_norm_(self.parameters, bound))
+        if not found.loss <= config.loss_bound or not math.isfinite(norm):
+            self._diverge(f"loss {found.loss:g} and gradient norm {norm:g} in training")
+            return None
+        rate = set_rate(self.optimizer, config, history.update)
+        self.optimizer.step()
+        history.update += 1
+        history.cursor = taken[-1][0]
+        history.tokens += found.tokens
+        sums = (found.loss, 1, found.right, found.labels)
+        history.window = [old + new for old, new in zip(history.window, sums, strict=True)]
+        accuracy = 100.0 * found.right / found.labels
+        return Point(history.update, history.cursor.epoch, found.loss, accuracy, rate, norm)
+
+    def _look(self, now: Point) -> None:
+        """Note a point, look at the validation split, and decide whether to end."""
+        history, config = self.history, self.config
+        last = history.update == config.updates
+        if last or history.update % config.log_every == 0:
+            loss, updates, right, labels = history.window
+            mean = (loss / updates, 100.0 * right / labels)
+            point = Point(now.update, now.epoch, *mean, now.rate, now.gradient_norm)
+            history.points.append(point)
+            history.window = [0.0] * 4
+        if self.validation is not None and (last or history.update % config.evaluate_every == 0):
+            self._validate(self.validation)
+        if history.finished:
+            return
+        if last:
+            history.status = Status.DONE
+        elif config.patience and history.validations_since_best() >= config.patience:
+            history.status = Status.STOPPED
+
+    def _validate(self, split: Split) -> None:
+        history = self.history
+        found = evaluate(self.model, split, batch_size=2 * self.config.batch_size)
+        if not math.isfinite(found.loss):
+            self._diverge(f"loss {found.loss:g} in validation")
+            return
+        ratios = learned_ratios(self.model)
+        looked = Validation(history.update, found.accuracy, found.loss, ratios)
+        history.validations.append(looked)
+        if history.best is None or looked.accuracy > history.best.accuracy:
+            history.best = looked
+            if self.config.keep is Keep.BEST:
+                self.best = {name: each.clone() for name, each in self.model.state_dict().items()}
+
+    def _diverge(self, found: str) -> None:
+        after = f"after {self.history.update} updates, where at most a loss of"
+        self.history.status = Status.DIVERGED
+        self.history.reason = f"{found} {after} {self.config.loss_bound:g} is allowed"
+
+    def _pack(self) -> Checkpoint:
+        tensors = {
+            "model": self.model.state_dict(),
+            "optimizer": optimizer_tensors(self.model, self.optimizer),
+            "best": self.best,
+        }
+        flat = {f"{kind}/{name}": v for kind, each in tensors.items() for name, v in each.items()}
+        return Checkpoint(flat, self.history.to_dict())
