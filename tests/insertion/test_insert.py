@@ -269,6 +269,20 @@ def test_refuses_an_unknown_family_and_says_how_to_describe_it():
         insert(nn.Linear(2, 2), "after_ffn", family=wrong)
 
 
+class Holder(nn.Module):
+    def __init__(self, *held):
+        super().__init__()
+        self.held = nn.ModuleList(held)
+
+
+@pytest.mark.parametrize("kind", [nn.Sequential, nn.ModuleList])
+def test_refuses_a_container_that_would_run_what_it_holds(kind):
+    layer = ZOO["torch_layer"].build()
+    held = kind(layer) if kind is nn.Sequential else kind([layer])
+    with pytest.raises(ValueError, match=f"hold a further submodule, got a {kind.__name__}"):
+        insert(held, "after_ffn")
+
+
 def test_refuses_a_model_of_two_families_or_of_both_kinds():
     both = nn.Transformer(DIM, 4, 1, 1, 2 * DIM, batch_first=True)
     with pytest.raises(ValueError, match=r"must hold blocks of one family, got 1 of torch\.nn"):
@@ -277,7 +291,7 @@ def test_refuses_a_model_of_two_families_or_of_both_kinds():
     for layer in decoder.encoder.layer:
         layer.is_decoder = True
     with pytest.raises(ValueError, match="got blocks of both kinds"):
-        insert(nn.ModuleList([ZOO["bert"].build(), decoder]), "after_ffn")
+        insert(Holder(ZOO["bert"].build(), decoder), "after_ffn")
 
 
 def test_refuses_a_block_that_runs_its_feed_forward_in_pieces():
@@ -294,4 +308,4 @@ def test_refuses_a_causal_plane_and_a_vision_part_without_patches():
     with pytest.raises(ValueError, match="the sites of an image have no order"):
         insert(model, "after_ffn", causal=True)
     with pytest.raises(ValueError, match="must hold the patch embedding of a vision Transformer"):
-        insert(model.layers, "after_ffn")
+        insert(Holder(model.layers), "after_ffn")

@@ -25,26 +25,30 @@ LOWEST = torch.finfo(torch.float32).min
     ids=["bool", "integer", "ignored", "minus-infinity", "4-d", "4-d added", "4-d causal"],
 )
 def test_every_convention_becomes_true_for_real_tokens(mask, convention):
-    assert torch.equal(valid_mask(mask, convention, 7), VALID)
+    assert torch.equal(valid_mask(mask, convention, (3, 7)), VALID)
 
 
 def test_the_last_columns_belong_to_this_call():
-    assert torch.equal(valid_mask(VALID, KEEP, 2), VALID[:, -2:])
+    assert torch.equal(valid_mask(VALID, KEEP, (3, 2)), VALID[:, -2:])
 
 
 def test_one_sequence_alone_has_a_mask_of_one_row():
-    assert torch.equal(valid_mask(~VALID[1], IGNORE, 7), VALID[1:2])
+    assert torch.equal(valid_mask(~VALID[1], IGNORE, (1, 7)), VALID[1:2])
+
+
+def test_a_mask_of_one_row_serves_the_batch():
+    assert torch.equal(valid_mask(VALID[1:2], KEEP, (3, 7)), VALID[1:2].expand(3, 7))
 
 
 def test_no_mask_is_no_mask():
-    assert valid_mask(None, KEEP, 7) is None
+    assert valid_mask(None, KEEP, (3, 7)) is None
 
 
 def test_refuses_a_mask_that_tells_no_tokens():
     with pytest.raises(ValueError, match=r"`attention_mask` must be a tensor .* got \[3, 7, 7\]"):
-        valid_mask(torch.ones(3, 7, 7), KEEP, 7)
+        valid_mask(torch.ones(3, 7, 7), KEEP, (3, 7))
     with pytest.raises(ValueError, match="got dict; load the model with attn_implementation"):
-        valid_mask({}, KEEP, 7)
+        valid_mask({}, KEEP, (3, 7))
 
 
 @pytest.mark.parametrize("attention", ["eager", "sdpa"])

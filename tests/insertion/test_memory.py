@@ -5,7 +5,7 @@ import torch
 
 from depthpde.insertion.insert import insert
 from depthpde.layers.controls import ExponentialAverage
-from insertion.zoo import ZOO, padding, tokens
+from insertion.zoo import BERT, ZOO, padding, spread, tokens
 
 EVERYWHERE = (
     "after_embedding",
@@ -49,6 +49,17 @@ def test_greedy_decoding_with_a_cache_equals_decoding_without(name, layer):
     torch.testing.assert_close(
         torch.stack(cached.logits), torch.stack(full.logits), rtol=0, atol=1e-5
     )
+
+
+def test_an_encoder_made_a_decoder_decodes_incrementally_too():
+    import transformers
+
+    config = transformers.BertConfig(**BERT, is_decoder=True)
+    model = spread(transformers.BertLMHeadModel(config))
+    inserted = insert(model, "before_norm", initial_ratio=0.3)
+    assert all(layer.is_causal for layer in inserted.layers.values())
+    cached, full = (generate(model, use_cache=each) for each in (True, False))
+    assert torch.equal(cached, full)
 
 
 @pytest.mark.parametrize("name", ["gpt2", "llama"])

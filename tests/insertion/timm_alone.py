@@ -70,6 +70,11 @@ def report() -> dict[str, Any]:
     def call(model: torch.nn.Module, image: torch.Tensor, valid: None) -> torch.Tensor:
         return model.forward_features(image)
 
+    class Part(torch.nn.Module):
+        def __init__(self, blocks: torch.nn.Module) -> None:
+            super().__init__()
+            self.blocks = blocks
+
     def refusal(ask: Any) -> str:
         try:
             ask()
@@ -87,7 +92,7 @@ def report() -> dict[str, Any]:
         "grid": layer.grid,
         "told": str(inserted),
         "causal": refusal(lambda: model.forward_features(pixels(), is_causal=True)),
-        "part": refusal(lambda: insert(build().blocks, "after_ffn")),
+        "part": refusal(lambda: insert(Part(build().blocks), "after_ffn")),
     }
 
 

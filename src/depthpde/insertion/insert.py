@@ -75,6 +75,7 @@ def insert(
         family: The description of a family that is not known here.
     """
     where = check_one_of("position", position, Position)
+    _check_can_hold(model)
     check_not_compiled(model, "inserting")
     known, found = recognise(model, family)
     chosen = choose_route(known, where, route)
@@ -95,6 +96,14 @@ def insert(
     names = {id(module): name for name, module in model.named_modules()}
     matches = [_match(names, plan) for plan in plans]
     return Insertion(model, inserted, where, chosen, matches)
+
+
+def _check_can_hold(model: nn.Module) -> None:
+    if isinstance(model, nn.Sequential | nn.ModuleList | nn.ModuleDict):
+        raise ValueError(
+            f"`model` must be able to hold a further submodule, got a {type(model).__name__}, "
+            "which would run it as one of its own; pass the module that holds it, or wrap it"
+        )
 
 
 def _plan(

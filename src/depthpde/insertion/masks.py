@@ -9,7 +9,7 @@ from depthpde.insertion.family import Padding
 from depthpde.shapes import Mask
 
 
-def valid_mask(mask: object, padding: Padding, length: int) -> Mask | None:
+def valid_mask(mask: object, padding: Padding, sites: tuple[int, int]) -> Mask | None:
     """Convert a padding mask of the library's own convention.
 
         [batch, keys]                  one entry a token
@@ -17,12 +17,12 @@ def valid_mask(mask: object, padding: Padding, length: int) -> Mask | None:
 
     Booleans and 0/1 integers are taken by `padding.keep`; floating-point masks are added to the
     attention scores, so real tokens are those not sent to minus infinity. With a cache the keys
-    are those of earlier calls too: the last `length` belong to this one.
+    are those of earlier calls too: the last ones belong to this call.
 
     Args:
         mask: What the family gave its block; None if nothing is padded.
         padding: The family's convention.
-        length: Number of sites of this call.
+        sites: Batch and length of this call.
     """
     if mask is None:
         return None
@@ -37,7 +37,8 @@ def valid_mask(mask: object, padding: Padding, length: int) -> Mask | None:
         valid = valid.any(dim=2).any(dim=1)
     if valid.ndim == 1:
         valid = valid[None]
-    return valid[:, -length:]
+    batch, length = sites
+    return valid[:, -length:].expand(batch, -1)
 
 
 def _readable(mask: Tensor, padding: Padding) -> Tensor:

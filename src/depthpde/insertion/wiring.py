@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from depthpde.insertion.family import Block, Family, Tap, attribute
@@ -66,10 +66,15 @@ class Wiring:
                 self._refuse_symmetric(name)
         if family.padding is not None:
             mask = self._given(family.padding.argument, args, kwargs)
-            length = u.shape[1] if self.batch_first and u.ndim == 3 else u.shape[0]
-            call.valid = valid_mask(mask, family.padding, length)
+            call.valid = valid_mask(mask, family.padding, self._sites(u))
         if family.cache is not None:
             self._read_cache(self._given(family.cache.argument, args, kwargs))
+
+    def _sites(self, u: Tensor) -> tuple[int, int]:
+        """Read batch and length of a field in the family's layout."""
+        if u.ndim == 2:
+            return 1, u.shape[0]
+        return (u.shape[0], u.shape[1]) if self.batch_first else (u.shape[1], u.shape[0])
 
     def _given(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if name in kwargs:
