@@ -30,7 +30,9 @@ def __getattr__(name: str) -> object:
     if name not in _HOME:
         raise AttributeError(f"module 'depthpde' has no attribute {name!r}")
     home, _, inside = _HOME[name].partition(":")
-    return getattr(import_module(f"depthpde.{home}"), inside or name)
+    value = getattr(import_module(f"depthpde.{home}"), inside or name)
+    globals()[name] = value  # the next use finds it at once
+    return value
 
 
 def __dir__() -> list[str]:

@@ -158,13 +158,10 @@ def test_onnx_runtime_agrees(tmp_path):
 
     u, r = cases.field(2, 9, 3, torch.float32), torch.full((3,), 0.2)
     shape = {0: torch.export.Dim("batch"), 1: torch.export.Dim("length", min=3)}
-    program = torch.onnx.export(
-        Module().eval(),
-        (u, r, cases.mask(u)),
-        dynamo=True,
-        dynamic_shapes=(shape, None, shape),
-        verbose=False,
+    program = torch.export.export(
+        Module().eval(), (u, r, cases.mask(u)), dynamic_shapes=(shape, None, shape)
     )
+    program = torch.onnx.export(program, dynamo=True, verbose=False)
     program.save(tmp_path / "diffuse.onnx")
     session = onnxruntime.InferenceSession(str(tmp_path / "diffuse.onnx"))
     other = cases.field(3, 14, 3, torch.float32)

@@ -19,7 +19,13 @@ from torch import Tensor
 from depthpde.operators.boundary import Boundary, count_edges
 from depthpde.operators.diffusion import kernels, stencil
 from depthpde.operators.diffusion.operator import build
-from depthpde.operators.diffusion.problem import Problem, as_compute, is_uniform, sum_to
+from depthpde.operators.diffusion.problem import (
+    Problem,
+    as_compute,
+    as_dtype,
+    is_uniform,
+    sum_to,
+)
 from depthpde.operators.stability import Scheme
 from depthpde.shapes import Edges, Field, PerEdge
 
@@ -45,7 +51,7 @@ def _evolve(u: Field, ratio: PerEdge, edges: Edges | None, problem: Problem) -> 
     _check(u, problem)
     field, ratio = as_compute(u.detach(), ratio.detach())
     kind = _UPWIND if problem.scheme is Scheme.UPWIND else _SYMMETRIC
-    return _run(field, ratio, edges, problem, problem.steps, kind).to(u.dtype)
+    return as_dtype(_run(field, ratio, edges, problem, problem.steps, kind), u.dtype)
 
 
 def _adjoint(
@@ -53,10 +59,10 @@ def _adjoint(
 ) -> tuple[Field, PerEdge]:
     _check(u, problem)
     field, weights = as_compute(u.detach(), ratio.detach())
-    grad = g.detach().to(field.dtype).contiguous()
+    grad = as_dtype(g.detach(), field.dtype).contiguous()
     uniform = _adjoint_uniform if is_uniform(weights) else _adjoint_by_edge
     grad_u, grad_ratio = uniform(grad, field.contiguous(), weights, edges, problem)
-    return grad_u.to(u.dtype), sum_to(grad_ratio, ratio.shape).to(ratio.dtype)
+    return as_dtype(grad_u, u.dtype), as_dtype(sum_to(grad_ratio, ratio.shape), ratio.dtype)
 
 
 def _adjoint_uniform(
@@ -73,9 +79,9 @@ def _adjoint_uniform(
         kernels.step_adjoint,
         *kernels.arrays(g, u, ratio.contiguous()), kernels.edge_array(edges),
         *kernels.arrays(out, partial),
-        problem.dilation, periodic, *_pair(g, kind), tile,
+        problem.dilation, periodic, *_pair(g, kind), kernels.scalar(g, -problem.steps), tile,
     )  # fmt: skip
-    return out, partial.sum(dim=1, keepdim=True).mul_(-problem.steps)
+    return out, partial
 
 
 def _adjoint_by_edge(

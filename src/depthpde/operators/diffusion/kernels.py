@@ -32,6 +32,7 @@ LEAP = 4  # steps of one `leap`
 FLAT = 512  # numbers in one flat run of `step`
 
 _launch = threading.Lock()
+_told = threading.local()  # the number of threads numba was last told, by each Python thread
 COMPILE = {"nogil": True, "fastmath": {"contract", "nsz"}, "error_model": "numpy", "cache": True}
 
 
@@ -43,7 +44,9 @@ def launch(kernel: Callable[..., None], *arguments: Any) -> None:
     """
     threads = torch.get_num_threads()
     with _launch:
-        numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
+        if getattr(_told, "threads", None) != threads:
+            numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
+            _told.threads = threads
         kernel(*arguments)
     if torch.get_num_threads() != threads:
         torch.set_num_threads(threads)
@@ -103,6 +106,17 @@ def _open_run(i, stop, longest, length, dilation, edges, b):  # type: ignore[no-
     return n
 
 
+@numba.njit(inline="always")
+def _update(there, here, low, high, r, c, k):  # type: ignore[no-untyped-def]
+    """Take one step of a flat run of sites whose edges are all open."""
+    if c == 1 and k == 1:
+        for t in range(here.shape[0]):
+            there[t] = here[t] + r[t] * ((high[t] - here[t]) - (here[t] - low[t]))
+    else:
+        for t in range(here.shape[0]):
+            there[t] = here[t] + r[t] * (k * (high[t] - c * here[t]) - (here[t] - c * low[t]))
+
+
 @numba.njit(parallel=True, **COMPILE)
 def step(u, ratio, edges, out, dilation, periodic, c, k, tile):  # type: ignore[no-untyped-def]
     """Take one step with a ratio that is the same at every edge of a sequence."""
@@ -124,10 +138,7 @@ def step(u, ratio, edges, out, dilation, periodic, c, k, tile):  # type: ignore[
                 here, there = flat[b, at : at + n], flat_out[b, at : at + n]
                 low = flat[b, at - shift : at - shift + n]
                 high = flat[b, at + shift : at + shift + n]
-                for t in range(n):
-                    there[t] = here[t] + r[t] * (
-                        k * (high[t] - c * here[t]) - (here[t] - c * low[t])
-                    )
+                _update(there, here, low, high, r, c, k)
                 i += run
                 continue
             below, above, left, right = _sides(i, length, dilation, periodic, edges, b)
@@ -141,9 +152,9 @@ def step(u, ratio, edges, out, dilation, periodic, c, k, tile):  # type: ignore[
 
 @numba.njit(parallel=True, **COMPILE)
 def step_adjoint(  # type: ignore[no-untyped-def]
-    g, u, ratio, edges, out, partial, dilation, periodic, c, k, tile
+    g, u, ratio, edges, out, partial, dilation, periodic, c, k, factor, tile
 ):
-    """Take one step of g, and sum over the edges (g_j − c g_i)(u_j − u_i) for each feature."""
+    """Take one step of g, and sum factor · (g_j − c g_i)(u_j − u_i) over the edges of a tile."""
     batch, length, dim = g.shape
     tiles = (length + tile - 1) // tile
     longest = max(1, FLAT // dim)
@@ -165,10 +176,7 @@ def step_adjoint(  # type: ignore[no-untyped-def]
                 low = flat[b, at - shift : at - shift + n]
                 high = flat[b, at + shift : at + shift + n]
                 near, far = field[b, at : at + n], field[b, at + shift : at + shift + n]
-                for t in range(n):
-                    there[t] = here[t] + r[t] * (
-                        k * (high[t] - c * here[t]) - (here[t] - c * low[t])
-                    )
+                _update(there, here, low, high, r, c, k)
                 for t in range(n):
                     total[t] += (high[t] - c * here[t]) * (far[t] - near[t])
                 i += run
@@ -185,7 +193,7 @@ def step_adjoint(  # type: ignore[no-untyped-def]
         for d in range(dim):
             partial[b, task % tiles, d] = 0
         for t in range(longest * dim):
-            partial[b, task % tiles, t % dim] += total[t]
+            partial[b, task % tiles, t % dim] += factor * total[t]
 
 
 @numba.njit(parallel=True, **COMPILE)

@@ -15,7 +15,7 @@ composite itself runs.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -63,13 +63,50 @@ def build(name: str, evolve: Evolve, adjoint: Adjoint, composite: Evolve) -> Evo
     forward.register_vmap(_fold(forward))
     backward.register_vmap(_fold_adjoint(backward))
 
+    path = Path(evolve, adjoint, backward)
+
     def call(u: Field, ratio: PerEdge, edges: Edges | None, problem: Problem) -> Field:
         if needs_composite():
             return composite(u, ratio, edges, problem)
-        result: Tensor = forward(u, ratio, edges, *_unpack(problem))
-        return result
+        if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
+            return forward(u, ratio, edges, *_unpack(problem))
+        if torch.is_grad_enabled() and (u.requires_grad or ratio.requires_grad):
+            return Eager.apply(u, ratio, edges, problem, path)  # type: ignore[no-untyped-call]
+        return _fresh(evolve(u, ratio, edges, problem), u)
 
     return call
+
+
+class Path(NamedTuple):
+    """The two functions of a path, and its adjoint as an operator that can be differentiated."""
+
+    evolve: Evolve
+    adjoint: Adjoint
+    adjoint_operator: Callable[..., tuple[Tensor, Tensor]]
+
+
+class Eager(torch.autograd.Function):
+    """Call a path directly: outside of compilation and transforms the operator only costs time."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, u: Tensor, ratio: Tensor, edges: Tensor | None, problem: Problem, path: Path
+    ) -> Tensor:
+        """Evolve, and keep the inputs."""
+        ctx.save_for_backward(u, ratio, edges)
+        ctx.problem, ctx.path = problem, path
+        return _fresh(path.evolve(u, ratio, edges, problem), u)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        """Run the adjoint; as an operator, if it will be differentiated once more."""
+        u, ratio, edges = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            settings = _unpack(ctx.problem)
+            found = ctx.path.adjoint_operator(grads[0], u, ratio, edges, *settings)
+        else:
+            found = ctx.path.adjoint(grads[0], u, ratio, edges, ctx.problem)
+        return (*found, None, None, None)
 
 
 def needs_composite() -> bool:

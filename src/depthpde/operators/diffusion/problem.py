@@ -54,4 +54,9 @@ def is_uniform(ratio: Tensor) -> bool:
 def as_compute(u: Field, ratio: Tensor) -> tuple[Field, Tensor]:
     """Give the field and the ratio in the dtype of accumulation."""
     dtype = accumulation_dtype(u.dtype)
-    return u.to(dtype), ratio.to(dtype)
+    return as_dtype(u, dtype), as_dtype(ratio, dtype)
+
+
+def as_dtype(x: Tensor, dtype: torch.dtype) -> Tensor:
+    """Convert where there is something to convert: `Tensor.to` takes its time even for nothing."""
+    return x if x.dtype is dtype else x.to(dtype)
