@@ -195,7 +195,9 @@ def test_accumulated_gradient_is_that_of_one_large_batch(split):
     gradients = []
     for group in ([part._replace(indices=part.indices[:20])], pieces):
         model.zero_grad()
-        found = accumulate_gradient(model, [sized.fill(each) for each in group], smoothing=0.1)
+        found = accumulate_gradient(
+            model, [sized.fill(each) for each in group], labels=20, smoothing=0.1
+        )
         assert found.labels == 20
         gradients.append([each.grad.clone() for each in model.parameters()])
     for one, other in zip(*gradients, strict=True):

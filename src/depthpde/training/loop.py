@@ -28,6 +28,7 @@ from depthpde.training.optimizer import (
     restore_optimizer,
     set_rate,
 )
+from depthpde.training.processes import Processes
 
 Watch = Callable[[History, Point], None]
 
@@ -49,7 +50,8 @@ def train(
 
     Batches are a function of (seed, epoch), dropout of (seed, k), the rate of k: weights,
     AdamW's memory and k are the whole state, so a resumed run equals an unbroken one bit for
-    bit. torch's own random stream is left as it was found.
+    bit. torch's own random stream is left as it was found. Under `torchrun`, once the process
+    group is joined, all processes call this with the same arguments and share every batch.
 
     Args:
         model: A classifier, or a language model for a language task; trained in place.
@@ -85,14 +87,21 @@ class Gradient:
     tokens: int
 
 
-def accumulate_gradient(model: nn.Module, group: list[Batch], *, smoothing: float) -> Gradient:
+def accumulate_gradient(
+    model: nn.Module, group: list[Batch], *, labels: int, smoothing: float
+) -> Gradient:
     """Add the gradient of the mean loss over all labels of a group of batches.
 
-        ∇ Σ_b (n_b / n) loss_b,     n = Σ_b n_b
+        ∇ Σ_b (n_b / n) loss_b
 
     The same as one batch of them all, but for the order of sums.
+
+    Args:
+        model: The model.
+        group: Batches, or this process's share of them.
+        labels: n, the labels of the whole group.
+        smoothing: Label smoothing.
     """
-    labels = sum(each.labels.numel() for each in group)
     loss, right, tokens = 0.0, 0, 0
     for batch in group:
         logits = predict(model, batch)
@@ -103,7 +112,7 @@ def accumulate_gradient(model: nn.Module, group: list[Batch], *, smoothing: floa
         right += int((logits.detach().argmax(dim=-1) == batch.labels).sum())
         tokens += int(batch.valid_mask.sum())
         tokens += 0 if batch.second_mask is None else int(batch.second_mask.sum())
-    return Gradient(loss, right, labels, tokens)
+    return Gradient(loss, right, sum(each.labels.numel() for each in group), tokens)
 
 
 class _Run:
@@ -119,12 +128,15 @@ class _Run:
         self.batches = Batches(split, config.batch_size, seed=config.seed)
         self.history = History(start=weights_digest(model.state_dict()))
         self.best: dict[str, Tensor] = {}
+        self.processes = Processes.joined()
 
     def go_on(self, checkpoints: Checkpoints | None, watch: Watch | None) -> None:
         """Make updates until the run ends or a signal comes."""
         history, config = self.history, self.config
         stream = self.batches.stream(history.cursor)
         spent = history.seconds - time.perf_counter()
+        together = self.processes
+        together.check_together(weights_digest(self.model.state_dict()), history.update)
         with Interruption() as interruption:
             while not history.finished and not history.signal:
                 now = self._update(stream)
@@ -132,11 +144,12 @@ class _Run:
                     self._look(now)
                     if watch is not None:
                         watch(history, now)
-                if interruption.signal and not history.finished:
-                    history.status, history.signal = Status.INTERRUPTED, interruption.signal
+                (number,) = together.largest([interruption.signal])
+                if number and not history.finished:
+                    history.status, history.signal = Status.INTERRUPTED, int(number)
                 history.seconds = spent + time.perf_counter()
                 due = history.update % config.checkpoint_every == 0
-                if checkpoints and (due or history.finished or history.signal):
+                if checkpoints and together.leads and (due or history.finished or history.signal):
                     checkpoints.save(history.update, self._pack())
 
     def resume(self, checkpoints: Checkpoints, say: Callable[[str], None]) -> None:
@@ -170,14 +183,9 @@ class _Run:
         """Make one update, and return it as a point; None where it diverged."""
         history, config = self.history, self.config
         taken = list(islice(stream, config.accumulate))
-        torch.manual_seed(derive(config.seed, "update", history.update))
         self.model.train()
         self.optimizer.zero_grad(set_to_none=True)
-        found = accumulate_gradient(
-            self.model,
-            [batch.to(self.device) for _, batch in taken],
-            smoothing=config.label_smoothing,
-        )
+        found = self._gradient([batch for _, batch in taken])
         bound = math.inf if config.clip is None else config.clip
         norm = float(torch.nn.utils.clip_grad_norm_(self.parameters, bound))
         if not found.loss <= config.loss_bound or not math.isfinite(norm):
@@ -192,6 +200,19 @@ class _Run:
         history.window = [old + new for old, new in zip(history.window, sums, strict=True)]
         accuracy = 100.0 * found.right / found.labels
         return Point(history.update, history.cursor.epoch, found.loss, accuracy, rate, norm)
+
+    def _gradient(self, group: list[Batch]) -> Gradient:
+        """Leave the gradient of a group in the parameters, that of all processes added."""
+        together, config = self.processes, self.config
+        rank = (together.rank,) if together.rank else ()  # the leader draws as one alone does
+        torch.manual_seed(derive(config.seed, "update", self.history.update, *rank))
+        shares = [each.to(self.device) for each in map(together.share, group) if each is not None]
+        labels = sum(each.labels.numel() for each in group)
+        smoothing = config.label_smoothing
+        part = accumulate_gradient(self.model, shares, labels=labels, smoothing=smoothing)
+        together.add_gradients(self.parameters)
+        loss, *counts = together.add([part.loss, part.right, part.labels, part.tokens])
+        return Gradient(loss, *map(int, counts))
 
     def _look(self, now: Point) -> None:
         """Note a point, look at the validation split, and decide whether to end."""
@@ -214,12 +235,15 @@ class _Run:
 
     def _validate(self, split: Split) -> None:
         history = self.history
-        found = evaluate(self.model, split, batch_size=2 * self.config.batch_size)
-        if not math.isfinite(found.loss):
-            self._diverge(f"loss {found.loss:g} in validation")
+        numbers = [0.0, 0.0]
+        if self.processes.leads:
+            found = evaluate(self.model, split, batch_size=2 * self.config.batch_size)
+            numbers = [found.accuracy, found.loss]
+        accuracy, loss = self.processes.from_leader(numbers)
+        if not math.isfinite(loss):
+            self._diverge(f"loss {loss:g} in validation")
             return
-        ratios = learned_ratios(self.model)
-        looked = Validation(history.update, found.accuracy, found.loss, ratios)
+        looked = Validation(history.update, accuracy, loss, learned_ratios(self.model))
         history.validations.append(looked)
         if history.best is None or looked.accuracy > history.best.accuracy:
             history.best = looked
