@@ -16,6 +16,12 @@ def test_grey_levels_are_mapped_from_minus_one_to_one():
     whole = layer(torch.tensor([[0, 51, 255]]))
     real = layer(torch.tensor([[-1.0, -0.6, 1.0]], dtype=torch.float64))
     torch.testing.assert_close(whole, real, rtol=0, atol=1e-14)
+    assert torch.equal(layer(torch.tensor([[[0], [51], [255]]])), whole)
+
+
+def test_refuses_pixels_with_colours():
+    with pytest.raises(ValueError, match=r"`pixels` must be \[batch, length\].*got \[2, 5, 3\]"):
+        PixelEmbedding(256, 4)(torch.zeros(2, 5, 3))
 
 
 def test_pixels_embed_linearly_so_a_blur_of_pixels_is_a_blur_of_the_field():

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from depthpde.layers.diffusion import Scale
+from depthpde.layers.multiscale import Scale
 from depthpde.layers.stabilizer import Stabilizer
 from depthpde.models.config import Geometry, ModelConfig
 from depthpde.models.placement import LayerConfig, LayerKind, Placement
@@ -125,6 +125,8 @@ def test_refuses_a_task_that_contradicts_the_config():
     with pytest.raises(ValueError, match=r"`length` must be 100 for this task, got 50"):
         ModelConfig(length=50).fit(task())
     assert ModelConfig(length=200).fit(task()).length == 200
+    with pytest.raises(ValueError, match=r"`documents` must be 1 for this task, got 2"):
+        ModelConfig(documents=2).fit(task())
     with pytest.raises(ValueError, match=r"`patch` must divide the sides.*got 5 and grid \(8, 8\)"):
         ModelConfig(input="patch", patch=5).fit(task(grid=(8, 8)))
 

@@ -112,3 +112,9 @@ def test_refuses_to_be_built_without_its_sizes(small):
 def test_refuses_a_mask_of_other_sites(small, tokens):
     with pytest.raises(ValueError, match="`valid_mask` must have shape"):
         Encoder(small())(tokens, torch.ones(3, 5, dtype=torch.bool))
+
+
+@pytest.mark.parametrize("wrong", [torch.zeros(2, 12), torch.zeros(2, 12, 1, dtype=torch.long)])
+def test_refuses_tokens_that_are_not_whole_or_not_a_sequence(small, wrong):
+    with pytest.raises(ValueError, match=r"`inputs` must be whole token ids \[batch, length\]"):
+        Encoder(small())(wrong)

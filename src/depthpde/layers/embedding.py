@@ -62,10 +62,21 @@ class PixelEmbedding(nn.Module):
         self.map = nn.Linear(1, check_positive("dim", dim), device=device, dtype=dtype)
 
     def forward(self, pixels: Tensor) -> Field:
-        """Return the field of pixels [batch, length], whole grey levels or real numbers."""
+        """Return the field of pixels, whole grey levels or real numbers.
+
+        Args:
+            pixels: [batch, length] or [batch, length, 1].
+        """
+        if pixels.ndim == 2:
+            pixels = pixels[..., None]
+        if pixels.ndim != 3 or pixels.shape[2] != 1:
+            raise ValueError(
+                f"`pixels` must be [batch, length] or [batch, length, 1], got "
+                f"{list(pixels.shape)}; lay images out row by row, one grey level a pixel"
+            )
         if not pixels.is_floating_point():
             pixels = pixels.to(self.map.weight.dtype) * (2.0 / max(self.levels - 1, 1)) - 1.0
-        return self.map(pixels[..., None])
+        return self.map(pixels)
 
 
 class PatchEmbedding(nn.Module):

@@ -294,7 +294,10 @@ class ModelConfig:
                     "config, and the task fills it in"
                 )
         filled = {name: value for name, value in known.items() if getattr(self, name) is None}
-        return replace(self, **filled, documents=2 if str(task.kind) == "pair" else 1)
+        documents = 2 if str(task.kind) == "pair" else 1
+        if self.documents > documents:
+            raise ValueError("`documents` must be 1 for this task, got 2; leave it out")
+        return replace(self, **filled, documents=documents)
 
     def check_complete(self, *names: str) -> None:
         """Refuse to build a model while one of these fields is open."""

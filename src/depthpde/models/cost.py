@@ -7,8 +7,9 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 
 from depthpde.errors import check_one_of, check_positive
-from depthpde.layers.diffusion import choose_scheme, read_scales
+from depthpde.layers.diffusion import choose_scheme
 from depthpde.layers.embedding import Encoding, Input
+from depthpde.layers.multiscale import read_scales
 from depthpde.layers.pooling import Pooling
 from depthpde.layers.ratio import Per
 from depthpde.layers.reaction import Activation

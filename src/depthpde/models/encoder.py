@@ -63,6 +63,8 @@ class Encoder(nn.Module):
             valid_mask: True = real token, [batch, length].
             past: What stands before, in a causal model that goes on site by site.
         """
+        if self.config.input is Input.TOKEN:
+            _check_tokens(inputs)
         u = self.embedding(inputs)
         if valid_mask is not None:
             check_mask("valid_mask", valid_mask, u)
@@ -97,6 +99,14 @@ class Encoder(nn.Module):
                 each()
 
         return stop
+
+
+def _check_tokens(tokens: Tensor) -> None:
+    if tokens.ndim != 2 or tokens.is_floating_point():
+        raise ValueError(
+            f"`inputs` must be whole token ids [batch, length], got {tokens.dtype} "
+            f"{list(tokens.shape)}; use input='linear' or 'patch' for pixels"
+        )
 
 
 def _embedding(config: ModelConfig) -> nn.Module:

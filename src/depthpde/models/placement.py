@@ -11,14 +11,8 @@ from torch import nn
 
 from depthpde.errors import check_name, check_one_of
 from depthpde.layers.controls import Blur, DepthwiseConv, ExponentialAverage, Start, TokenShift
-from depthpde.layers.diffusion import (
-    AdaptiveDiffusion,
-    Diffusion,
-    MultiscaleDiffusion,
-    Scale,
-    choose_scheme,
-    read_scales,
-)
+from depthpde.layers.diffusion import AdaptiveDiffusion, Diffusion, choose_scheme
+from depthpde.layers.multiscale import MultiscaleDiffusion, Scale, read_scales
 from depthpde.layers.ratio import Per, layer_bound
 from depthpde.models.position import OPTIONS, ROUTES, Option, Position, Route
 from depthpde.operators.boundary import Boundary
