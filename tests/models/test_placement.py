@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from depthpde.layers.multiscale import Scale
 from depthpde.models.placement import KINDS, LayerConfig, LayerKind, build_layer, initial_ratio
 from depthpde.operators.stability import Scheme
 
@@ -27,6 +28,12 @@ def test_the_default_start_that_is_told_is_the_layers_own(kind, causal):
 def test_a_gain_scales_the_start_of_every_kind(kind):
     full, half = (build_layer(LayerConfig(kind=kind), 4, gain=gain) for gain in (1.0, 0.5))
     assert start_of(half) == pytest.approx(start_of(full) / 2)
+
+
+def test_a_gain_scales_the_start_of_every_scale():
+    scales = (Scale(steps=1, initial_ratio=0.2), Scale(steps=4))
+    layer = build_layer(LayerConfig(kind="multiscale", scales=scales), 4, gain=0.5)
+    assert layer.ratio[:, 0].tolist() == pytest.approx([0.1, 1 / 16])
 
 
 @pytest.mark.parametrize("kind", list(LayerKind))

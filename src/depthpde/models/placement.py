@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any
 
 from torch import nn
 
@@ -17,8 +17,6 @@ from depthpde.layers.ratio import Per, layer_bound
 from depthpde.models.position import OPTIONS, ROUTES, Option, Position, Route
 from depthpde.operators.boundary import Boundary
 from depthpde.operators.stability import Scheme
-
-Record = TypeVar("Record")
 
 
 class LayerKind(StrEnum):
@@ -228,7 +226,14 @@ def build_layer(
     given = {name: value for name, value in layer.settings().items() if value is not None}
     if gain != 1.0:
         dimensions = 1 if grid is None else 2
-        given["initial_ratio"] = gain * initial_ratio(layer, causal=causal, dimensions=dimensions)
+        start = initial_ratio(layer, causal=causal, dimensions=dimensions)
+        given["initial_ratio"] = gain * start
+        if layer.kind is LayerKind.MULTISCALE and layer.initial_ratio is None:
+            given["scales"] = [
+                replace(each, initial_ratio=gain * (each.initial_ratio or start))
+                for each in read_scales(layer.scales or "fast medium slow")
+            ]
+            del given["initial_ratio"]
     settings = {takes[name]: value for name, value in given.items()}
     if layer.kind is not LayerKind.TOKEN_SHIFT:
         settings["causal"] = causal
