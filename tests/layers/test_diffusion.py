@@ -176,7 +176,7 @@ def test_adaptive_step_matrix_is_symmetric_and_doubly_stochastic():
 def test_weights_of_the_scales_are_convex():
     layer = shake(MultiscaleDiffusion(6), 10)
     assert (layer.weights >= 0).all()
-    assert float(layer.weights.sum()) == pytest.approx(1, abs=1e-6)
+    assert layer.weights.sum().item() == pytest.approx(1, abs=1e-6)
     assert layer.ratio.shape == (3, 6)
 
 

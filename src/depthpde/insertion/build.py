@@ -12,7 +12,8 @@ from torch import nn
 
 from depthpde.errors import check_one_of
 from depthpde.layers.controls import DepthwiseConv, Start, TokenShift
-from depthpde.layers.diffusion import AdaptiveDiffusion, Diffusion, MultiscaleDiffusion
+from depthpde.layers.diffusion import AdaptiveDiffusion, Diffusion
+from depthpde.layers.multiscale import MultiscaleDiffusion
 from depthpde.layers.ratio import Per
 
 Factory = Callable[..., nn.Module]

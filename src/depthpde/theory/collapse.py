@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import torch
 
-from depthpde.layers.diffusion import MultiscaleDiffusion, Scale
+from depthpde.layers.multiscale import MultiscaleDiffusion, Scale
 from depthpde.operators.diffusion.dispatch import diffuse
 from depthpde.operators.laplacian import laplacian_matrix
 from depthpde.theory.claim import Check, Claim, Comparison, Evidence

@@ -13,7 +13,7 @@ import math
 import torch
 from torch import Tensor
 
-from depthpde.layers.diffusion import SCALES, MultiscaleDiffusion
+from depthpde.layers.multiscale import SCALES, MultiscaleDiffusion
 from depthpde.operators.diffusion.dispatch import diffuse
 from depthpde.operators.energy import band_energies, cosine_transform
 from depthpde.operators.laplacian import eigenvectors, frequencies

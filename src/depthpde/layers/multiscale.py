@@ -1,0 +1,174 @@
+"""Several diffusions of different reach, mixed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from depthpde.errors import check_field, check_name, check_positive
+from depthpde.layers.diffusion import Diffusion, choose_scheme
+from depthpde.operators.stability import Scheme
+from depthpde.shapes import Field, Mask, Segments
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """One member of a multi-scale diffusion."""
+
+    steps: int = 1
+    """PDE steps: more steps, smoother."""
+    dilation: int = 1
+    """Distance between the sites that exchange."""
+    initial_ratio: float | None = None
+    """Where its ratio starts; half the bound by default."""
+
+
+SCALES = {"slow": Scale(steps=1), "medium": Scale(steps=4), "fast": Scale(steps=16)}
+"""The named scales: the same stencil for a heat time of about 1 : 4 : 16."""
+
+
+class MultiscaleDiffusion(nn.Module):
+    """Mix several diffusions of different reach with learned convex weights.
+
+        u ← Σ_k w_k D_k u,    w = softmax(ω) ≥ 0,  Σ w_k = 1
+
+    Learned: the ratio of every scale, bounded as in `Diffusion`, and the weights. All scales share
+    one stability budget: each alone satisfies its bound, and a convex mix of maps that raise
+    neither norm nor range raises neither. With `gated` the weights depend on the site's own content
+    (softmax of a linear map): the range is still never raised, the mean no longer conserved.
+
+    A weighted sum of one-step diffusions of one stencil is *one* such diffusion,
+    Σ w_k (I + r_k L) = I + (Σ w_k r_k) L, so scales must differ in steps or dilation.
+
+    Args:
+        dim: Number of features.
+        scales: Names out of "fast medium slow", or `Scale` objects.
+        gated: Let the content of a site choose its weights.
+        scheme: What one step does; by default explicit, or upwind if causal.
+        bound: Largest ratio that can be learned.
+        initial_ratio: Where every ratio starts; 0 for the identity.
+        causal: Never show a site its future.
+        grid: Height and width, for diffusion over an image.
+        device: Where the parameters live.
+        dtype: Their precision.
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        *,
+        scales: str | Sequence[Scale] = "fast medium slow",
+        gated: bool = False,
+        scheme: Scheme | str | None = None,
+        bound: float | None = None,
+        initial_ratio: float | None = None,
+        causal: bool = False,
+        grid: tuple[int, int] | None = None,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        self.dim = check_positive("dim", dim)
+        self.scales = read_scales(scales)
+        chosen = choose_scheme(scheme, causal=causal)
+        self.members = nn.ModuleList(
+            Diffusion(
+                dim,
+                scheme=chosen,
+                steps=scale.steps,
+                dilation=scale.dilation,
+                bound=bound,
+                initial_ratio=scale.initial_ratio if initial_ratio is None else initial_ratio,
+                grid=grid,
+                device=device,
+                dtype=dtype,
+            )
+            for scale in self.scales
+        )
+        self.logits = nn.Parameter(torch.empty(len(self.scales), device=device, dtype=dtype))
+        self.gate = None
+        if gated:
+            self.gate = nn.Linear(dim, len(self.scales), bias=False, device=device, dtype=dtype)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Start with equal weights and a closed gate."""
+        nn.init.zeros_(self.logits)
+        if self.gate is not None:
+            nn.init.zeros_(self.gate.weight)
+
+    @property
+    def weights(self) -> Tensor:
+        """The weight of every scale where no gate speaks, [scales]."""
+        return torch.softmax(self.logits, dim=0)
+
+    @property
+    def ratio(self) -> Tensor:
+        """The ratio of every scale and feature, [scales, dim]."""
+        return torch.stack([member.ratio.expand(self.dim) for member in self._each()])
+
+    @property
+    def is_causal(self) -> bool:
+        """Whether no site sees its future."""
+        return all(member.is_causal for member in self._each())
+
+    @property
+    def reach(self) -> int:
+        """How many sites away one call looks."""
+        return max(member.reach for member in self._each())
+
+    def forward(
+        self,
+        u: Field,
+        valid_mask: Mask | None = None,
+        segments: Segments | None = None,
+        row_length: int | None = None,
+    ) -> Field:
+        """Diffuse [batch, length, dim] → the same; see `Diffusion.forward`."""
+        check_field("u", u, dim=self.dim)
+        logits = self.logits if self.gate is None else self.logits + self.gate(u)
+        weights = torch.softmax(logits, dim=-1)
+        change = torch.zeros_like(u)
+        for k, member in enumerate(self._each()):
+            smooth = member(u, valid_mask, segments, row_length)
+            change = torch.addcmul(change, weights[..., k, None].to(u.dtype), smooth - u)
+        return u + change
+
+    def transfer_function(self, omega: Tensor) -> Tensor:
+        """Give H(ω) of the mix by formula, [modes, dim], complex."""
+        if self.gate is not None:
+            raise ValueError("`transfer_function` is of a linear layer; a gated one has none")
+        parts = torch.stack([member.transfer_function(omega) for member in self._each()])
+        return (self.weights.detach().to(parts.dtype)[:, None, None] * parts).sum(dim=0)
+
+    def _each(self) -> list[Diffusion]:
+        return list(self.members)  # type: ignore[arg-type]
+
+    def extra_repr(self) -> str:
+        """Describe the scales."""
+        parts = [f"{scale.steps}×{scale.dilation}" for scale in self.scales]
+        return f"{self.dim}, steps×dilation {', '.join(parts)}"
+
+
+def read_scales(scales: str | Sequence[Scale]) -> tuple[Scale, ...]:
+    """Read scales from their names, and refuse those that collapse into one."""
+    if isinstance(scales, str):
+        scales = [SCALES[check_name("scales", name, SCALES)] for name in scales.split()]
+    if not scales:
+        raise ValueError(
+            f"`scales` must name at least one scale out of {', '.join(SCALES)}, got ''"
+        )
+    seen: set[tuple[int, int]] = set()
+    for scale in scales:
+        key = (check_positive("steps", scale.steps), check_positive("dilation", scale.dilation))
+        if key in seen:
+            raise ValueError(
+                f"`scales` must differ in steps or dilation, got two with steps={key[0]}, "
+                f"dilation={key[1]}: mixed, one-step diffusions of one stencil are one diffusion, "
+                "Σ w_k (I + r_k L) = I + (Σ w_k r_k) L; change steps or dilation of one"
+            )
+        seen.add(key)
+    return tuple(scales)
