@@ -3,7 +3,7 @@ import torch
 
 from depthpde.insertion.family import Padding
 from depthpde.insertion.insert import insert
-from depthpde.insertion.masks import valid_mask
+from depthpde.insertion.masks import packed_segments, valid_mask
 from insertion.zoo import BERT, ZOO, embedded, padding, spread, tokens
 
 VALID = padding()
@@ -89,6 +89,27 @@ def test_refuses_a_nested_tensor():
     nested = torch.nested.nested_tensor([torch.ones(3, 16), torch.ones(2, 16)])
     with pytest.raises(ValueError, match="must be a padded tensor where something is inserted"):
         layer(nested)
+
+
+def test_a_mask_tells_where_packed_sequences_end():
+    document = torch.tensor([0, 0, 0, 1, 1, 2, 2])
+    together = document[:, None] == document
+    for mask in (together, together.tril()):
+        assert packed_segments(mask[None, None], KEEP, (3, 7)).tolist() == [document.tolist()] * 3
+    assert packed_segments(VALID, KEEP, (3, 7)) is None
+    assert packed_segments(together[None, None, -2:], KEEP, (3, 2)) is None
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama"])
+def test_packed_sequences_equal_those_run_alone(name):
+    model, ids = ZOO[name].build(), tokens()[:1]
+    for position in ("after_embedding", "in_attention", "before_norm", "between_blocks"):
+        insert(model, position, layer="multiscale", initial_ratio=0.3)
+    packed = torch.tensor([[0, 1, 2, 0, 1, 2, 3]])
+    with torch.no_grad():
+        together = model(ids, position_ids=packed, use_cache=False).logits
+        alone = [model(each, use_cache=False).logits for each in (ids[:, :3], ids[:, 3:])]
+    torch.testing.assert_close(together, torch.cat(alone, dim=1), rtol=0, atol=1e-5)
 
 
 def test_a_sequence_without_a_batch_is_served():

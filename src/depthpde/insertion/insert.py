@@ -16,7 +16,7 @@ from depthpde.insertion.container import Inserted, container
 from depthpde.insertion.families import recognise
 from depthpde.insertion.family import Block, Family, Side, Tap, attribute
 from depthpde.insertion.insertion import Insertion, Match
-from depthpde.insertion.junction import Placed
+from depthpde.insertion.junction import Placed, argument_names
 from depthpde.insertion.places import Place, choose_route, places
 from depthpde.models.position import Position, Route
 
@@ -151,6 +151,7 @@ def _place(
         carried=bool(plan.place.rejoin),
         plane=None if plane is None else plane(model),
         rows=rows,
+        segments="segments" in argument_names(layer),
     )
     inserted.wirings[plan.number].add(plan.place, placed)
 

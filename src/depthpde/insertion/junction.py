@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from depthpde.insertion.family import Plane, Side, Tap
 from depthpde.insertion.memory import advance
-from depthpde.shapes import Field, Mask
+from depthpde.shapes import Field, Mask, Segments
 
 
 @dataclass(slots=True)
@@ -34,6 +34,8 @@ class Placed:
     """How the sites of an image lie."""
     rows: bool = False
     """Whether the layer is told where image rows end."""
+    segments: bool = False
+    """Whether the layer is told where packed sequences end."""
 
 
 @dataclass(slots=True)
@@ -41,6 +43,7 @@ class Call:
     """What the running call of a block brought, and what its stream is still owed."""
 
     valid: Mask | None = None
+    segments: Segments | None = None
     cache: Any = None
     seen: int = 0
     pending: Field | None = None
@@ -111,9 +114,11 @@ class Junction:
             rows = {"row_length": plane.grid[1]} if placed.rows else {}
             patches: Field = layer(u[:, plane.prefix :], valid_mask=valid, **rows)
             return torch.cat((u[:, : plane.prefix], patches.to(u.dtype)), dim=1)
-        if call.cache is None:
-            return layer(u, valid_mask=call.valid)
-        return advance(layer, u, call.valid, cache=call.cache, seen=call.seen, name=placed.name)
+        if call.cache is not None:
+            return advance(layer, u, call.valid, cache=call.cache, seen=call.seen, name=placed.name)
+        if placed.segments:
+            return layer(u, valid_mask=call.valid, segments=call.segments)
+        return layer(u, valid_mask=call.valid)
 
 
 def argument_names(module: nn.Module) -> list[str]:

@@ -1,12 +1,12 @@
-"""Every family's padding mask as `valid_mask`: True = real token."""
+"""Every family's attention mask as `valid_mask` (True = real token) and as packed segments."""
 
 from __future__ import annotations
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from depthpde.insertion.family import Padding
-from depthpde.shapes import Mask
+from depthpde.shapes import Mask, Segments
 
 
 def valid_mask(mask: object, padding: Padding, sites: tuple[int, int]) -> Mask | None:
@@ -39,6 +39,20 @@ def valid_mask(mask: object, padding: Padding, sites: tuple[int, int]) -> Mask |
         valid = valid[None]
     batch, length = sites
     return valid[:, -length:].expand(batch, -1)
+
+
+def packed_segments(mask: object, padding: Padding, sites: tuple[int, int]) -> Segments | None:
+    """Number the sequences that are packed into one, from a mask [batch, heads, queries, keys].
+
+        a new segment begins at i     where no query at i may read the key at i − 1
+
+    None if the mask does not tell: another shape, or keys of earlier calls.
+    """
+    batch, length = sites
+    if not isinstance(mask, Tensor) or mask.ndim != 4 or mask.shape[2:] != (length, length):
+        return None
+    before = _readable(mask, padding).any(dim=1).diagonal(offset=-1, dim1=1, dim2=2)
+    return nn.functional.pad((~before).long().cumsum(dim=1), (1, 0)).expand(batch, -1)
 
 
 def _readable(mask: Tensor, padding: Padding) -> Tensor:

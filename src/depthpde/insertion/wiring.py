@@ -9,7 +9,7 @@ from torch.utils.hooks import RemovableHandle
 
 from depthpde.insertion.family import Block, Family, Tap, attribute
 from depthpde.insertion.junction import Call, Junction, Placed, argument_names
-from depthpde.insertion.masks import valid_mask
+from depthpde.insertion.masks import packed_segments, valid_mask
 from depthpde.insertion.places import Place
 
 
@@ -54,7 +54,7 @@ class Wiring:
     def begin(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Read the padding mask and the cache of a call that begins."""
         family, call = self.family, self.call
-        call.pending = call.valid = call.cache = None
+        call.pending = call.valid = call.segments = call.cache = None
         u = self._given(self.arguments[0], args, kwargs)
         if u.is_nested:
             raise ValueError(
@@ -67,6 +67,7 @@ class Wiring:
         if family.padding is not None:
             mask = self._given(family.padding.argument, args, kwargs)
             call.valid = valid_mask(mask, family.padding, self._sites(u))
+            call.segments = packed_segments(mask, family.padding, self._sites(u))
         if family.cache is not None:
             self._read_cache(self._given(family.cache.argument, args, kwargs))
 
