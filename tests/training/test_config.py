@@ -43,6 +43,7 @@ def test_every_field_is_written_and_has_a_default():
         ({"seed": 0.5}, "`seed` must be a whole number of at least 0, got 0.5"),
         ({"updates": 10, "warmup": 10}, "`warmup` must be less than `updates` = 10, got 10"),
         ({"schedule": "cosin"}, "did you mean 'cosine'"),
+        ({"precision": "float16"}, "`precision` must be one of full, bfloat16.*did you mean"),
         ({"keep": "bets"}, "did you mean 'best'"),
     ],
 )

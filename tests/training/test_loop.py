@@ -37,6 +37,28 @@ def test_loss_falls_and_the_task_is_learned(split, validation):
     assert evaluate(model, validation).accuracy == history.best.accuracy
 
 
+def test_half_precision_learns_too_and_leaves_the_weights_whole(split, validation):
+    model = make_model()
+    seen = set()
+    model.head.register_forward_hook(lambda module, inputs, output: seen.add(output.dtype))
+    config = make_config(updates=120, precision="bfloat16")
+    history = train(model, split, config, validation=validation)
+    assert history.best.accuracy > 90.0
+    assert seen == {torch.bfloat16, torch.float32}, "half in training, whole in validation"
+    assert {each.dtype for each in model.parameters()} == {torch.float32}
+
+
+def test_a_watcher_that_fails_leaves_the_model_as_it_stood(split):
+    model = make_model().eval()
+
+    def fail(history, point):
+        raise RuntimeError("the watcher failed")
+
+    with pytest.raises(RuntimeError, match="the watcher failed"):
+        train(model, split, make_config(), watch=fail)
+    assert not model.training
+
+
 def test_the_same_seed_gives_the_same_run_and_another_does_not(split, validation):
     digests = []
     for seed in (0, 0, 1):
@@ -54,7 +76,10 @@ def test_torchs_own_stream_and_the_models_mode_are_left_alone(split):
     assert not model.training
 
 
-@pytest.mark.parametrize("settings", [{}, {"accumulate": 3}, {"keep": "last", "clip": None}])
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"accumulate": 3}, {"keep": "last", "clip": None, "precision": "bfloat16"}],
+)
 @pytest.mark.parametrize("stops", [(1,), (7,), (8, 9, 23), (29,)])
 def test_an_interrupted_run_equals_an_unbroken_one_bit_for_bit(
     tmp_path, split, validation, settings, stops
@@ -192,12 +217,11 @@ def test_accumulated_gradient_is_that_of_one_large_batch(split):
     sized = Batches(split, 200)
     (part,) = sized.plan(0)[:1]
     pieces = [part._replace(indices=part.indices[a:b]) for a, b in ((0, 5), (5, 6), (6, 20))]
+    config = make_config(label_smoothing=0.1)
     gradients = []
     for group in ([part._replace(indices=part.indices[:20])], pieces):
         model.zero_grad()
-        found = accumulate_gradient(
-            model, [sized.fill(each) for each in group], labels=20, smoothing=0.1
-        )
+        found = accumulate_gradient(model, [sized.fill(each) for each in group], config, labels=20)
         assert found.labels == 20
         gradients.append([each.grad.clone() for each in model.parameters()])
     for one, other in zip(*gradients, strict=True):

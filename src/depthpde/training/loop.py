@@ -16,7 +16,7 @@ from depthpde.data.batching import Batch, Batches, Cursor
 from depthpde.data.prepared import Split
 from depthpde.seeds import derive
 from depthpde.training.checkpoint import Checkpoint, Checkpoints
-from depthpde.training.config import Keep, TrainingConfig
+from depthpde.training.config import Keep, Precision, TrainingConfig
 from depthpde.training.evaluate import cross_entropy, evaluate, predict
 from depthpde.training.history import History, Point, Status, Validation
 from depthpde.training.identity import identity, weights_digest
@@ -69,9 +69,11 @@ def train(
         run.resume(checkpoints, say)
     mode = model.training
     device = run.device
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        run.go_on(checkpoints, watch)
-    model.train(mode)
+    try:
+        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+            run.go_on(checkpoints, watch)
+    finally:
+        model.train(mode)
     if run.history.finished and run.best and config.keep is Keep.BEST:
         model.load_state_dict(run.best)
     return run.history
@@ -88,7 +90,7 @@ class Gradient:
 
 
 def accumulate_gradient(
-    model: nn.Module, group: list[Batch], *, labels: int, smoothing: float
+    model: nn.Module, group: list[Batch], config: TrainingConfig, *, labels: int
 ) -> Gradient:
     """Add the gradient of the mean loss over all labels of a group of batches.
 
@@ -99,13 +101,16 @@ def accumulate_gradient(
     Args:
         model: The model.
         group: Batches, or this process's share of them.
+        config: Says the precision and the label smoothing.
         labels: n, the labels of the whole group.
-        smoothing: Label smoothing.
     """
+    half = config.precision is Precision.BFLOAT16
     loss, right, tokens = 0.0, 0, 0
     for batch in group:
-        logits = predict(model, batch)
-        part = cross_entropy(logits, batch.labels, smoothing=smoothing)
+        with torch.autocast(batch.tokens.device.type, dtype=torch.bfloat16, enabled=half):
+            logits = predict(model, batch)
+        logits = logits.float() if half else logits
+        part = cross_entropy(logits, batch.labels, smoothing=config.label_smoothing)
         part = part * (batch.labels.numel() / labels)
         part.backward()  # type: ignore[no-untyped-call]
         loss += float(part.detach())
@@ -208,8 +213,7 @@ class _Run:
         torch.manual_seed(derive(config.seed, "update", self.history.update, *rank))
         shares = [each.to(self.device) for each in map(together.share, group) if each is not None]
         labels = sum(each.labels.numel() for each in group)
-        smoothing = config.label_smoothing
-        part = accumulate_gradient(self.model, shares, labels=labels, smoothing=smoothing)
+        part = accumulate_gradient(self.model, shares, config, labels=labels)
         together.add_gradients(self.parameters)
         loss, *counts = together.add([part.loss, part.right, part.labels, part.tokens])
         return Gradient(loss, *map(int, counts))
