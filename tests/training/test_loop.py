@@ -158,6 +158,11 @@ def test_refuses_to_go_on_with_other_data(tmp_path, split):
         train(make_model(), other, make_config(), folder=tmp_path)
 
 
+def test_refuses_to_choose_by_the_test_split(split):
+    with pytest.raises(ValueError, match="`validation` must not be the test split"):
+        train(make_model(), split, make_config(), validation=replace(split, name="test"))
+
+
 def test_a_loss_beyond_its_bound_ends_the_run_as_diverged(tmp_path, split):
     config = make_config(loss_bound=0.01)
     history = train(make_model(), split, config, folder=tmp_path)

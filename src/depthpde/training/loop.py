@@ -62,6 +62,11 @@ def train(
         watch: Told after every update; see `Progress`.
         say: Told of anything unusual, one line at a time.
     """
+    if validation is not None and validation.name == "test":
+        raise ValueError(
+            "`validation` must not be the test split: choosing by it makes its accuracy too "
+            "good; give the validation split, and evaluate on test when the run is done"
+        )
     run = _Run(model, split, config, validation)
     checkpoints = None
     if folder is not None:
