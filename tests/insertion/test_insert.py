@@ -49,6 +49,31 @@ def test_models_of_the_same_blocks_are_served_by_one_description(model, config, 
     inserted.remove()
 
 
+def test_llamas_blocks_made_bidirectional_take_the_symmetric_form():
+    import transformers
+
+    special = {"pad_token_id": 0, "mask_token_id": 3, "eos_token_id": 2}
+    model = transformers.EuroBertModel(transformers.EuroBertConfig(**LLAMA | special))
+    inserted = insert(model, "after_ffn")
+    assert not any(layer.is_causal for layer in inserted.layers.values())
+    for layer in model.layers:
+        del layer.self_attn.is_causal
+    inserted.remove()
+    inserted = insert(model, "after_ffn")
+    assert all(layer.is_causal for layer in inserted.layers.values())
+
+
+@pytest.mark.parametrize("name", ["Gemma2", "Olmo2", "Cohere"])
+def test_blocks_that_only_resemble_a_known_one_are_not_taken_for_it(name):
+    import transformers
+
+    model = getattr(transformers, f"{name}Model")(
+        getattr(transformers, f"{name}Config")(**LLAMA | {"eos_token_id": 2})
+    )
+    with pytest.raises(ValueError, match=f"must be of a known family .* got {name}Model"):
+        insert(model, "after_ffn")
+
+
 def test_a_model_around_the_blocks_is_searched():
     class Mine(nn.Module):
         def __init__(self):

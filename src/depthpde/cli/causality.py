@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,16 +67,15 @@ def _from_huggingface(folder: Path) -> nn.Module:
             "make one with model.save_pretrained(folder)"
         )
     try:
-        from transformers import AutoModel
+        transformers: Any = import_module("transformers")
     except ImportError as error:
         raise ValueError("`--hf` needs transformers; pip install 'depthpde[hf]'") from error
-    model: nn.Module = AutoModel.from_pretrained(folder, local_files_only=True)
+    transformers.utils.logging.disable_progress_bar()
+    model: nn.Module = transformers.AutoModel.from_pretrained(folder, local_files_only=True)
     return model
 
 
 def _from_python(name: str) -> tuple[nn.Module, Any]:
-    from importlib import import_module
-
     from torch import nn
 
     module_name, _, function_name = name.partition(":")

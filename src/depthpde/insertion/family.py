@@ -120,7 +120,8 @@ class Family:
     num_heads: str = ""
     """Attribute of the block with the number of heads."""
     causal: bool | str = False
-    """Whether a site must not see its future, or the block's attribute that says so."""
+    """Whether a site must not see its future, or the block's attribute that says so (a block
+    without that attribute counts as causal: the safe side)."""
     padding: Padding | None = None
     """Where the padding mask is; None if the family has no padding."""
     cache: Cache | None = None
@@ -175,7 +176,10 @@ class Family:
         """Tell whether the sites of a block must not see their future."""
         if isinstance(self.causal, bool):
             return self.causal
-        return bool(attribute(block, self.causal))
+        try:
+            return bool(attribute(block, self.causal))
+        except AttributeError:
+            return True
 
 
 def has(module: nn.Module, path: str) -> bool:

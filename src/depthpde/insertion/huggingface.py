@@ -81,7 +81,7 @@ LLAMA = Family(
     values=out_of("self_attn.v_proj"),
     heads=into("self_attn.o_proj"),
     num_heads="self_attn.config.num_attention_heads",
-    causal=True,
+    causal="self_attn.is_causal",
     padding=Padding("attention_mask"),
     cache=Cache("past_key_values", index="self_attn.layer_idx"),
     lacks=("pre_feedforward_layernorm", "post_feedforward_layernorm"),
