@@ -20,7 +20,9 @@ _HOME = {
     "diffuse": "operators.diffusion.dispatch",
     "diffuse_2d": "operators.diffusion.plane",
     "Diffusion": "layers.diffusion",
+    "Family": "insertion.family",
     "insert": "insertion.insert",
+    "Insertion": "insertion.insertion",
     "integrate": "solvers.integrate",
     "LanguageModel": "models.language",
     "LayerConfig": "models.placement",
@@ -35,6 +37,7 @@ _HOME = {
     "Stabilizer": "layers.stabilizer",
     "tasks": "data.tasks:TASKS",
     "train": "training.loop",
+    "TrainingConfig": "training.config",
     "VisionTransformer": "models.vision",
 }
 """Where each public name lives; after a colon, what it is called there."""

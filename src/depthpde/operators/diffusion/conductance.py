@@ -40,17 +40,20 @@ def composite(u: Field, weights: Tensor) -> Tensor:
     return (difference(u.to(dtype)) ** 2 @ weights.to(dtype)[:, None]).to(u.dtype)
 
 
-@numba.njit(parallel=True, **kernels.COMPILE)
-def distance(u, weights, out):  # type: ignore[no-untyped-def]
+@numba.njit(parallel=True, **kernels.SUM)
+def distance(u, weights, out, tile):  # type: ignore[no-untyped-def]
     """Sum over the features of every edge."""
     batch, length, dim = u.shape
-    for row in numba.prange(batch * (length - 1)):
-        b, i = row // (length - 1), row % (length - 1)
-        near, far = u[b, i], u[b, i + 1]
-        total = weights[0] * 0
-        for d in range(dim):
-            total += weights[d] * (far[d] - near[d]) ** 2
-        out[b, i, 0] = total
+    tiles = (length + tile - 1) // tile
+    for task in numba.prange(batch * tiles):
+        b, start = task // tiles, (task % tiles) * tile
+        for i in range(start, min(length - 1, start + tile)):
+            near, far = u[b, i], u[b, i + 1]
+            total = weights[0] * 0
+            for d in range(dim):
+                gap = far[d] - near[d]
+                total += weights[d] * gap * gap
+            out[b, i, 0] = total
 
 
 @numba.njit(parallel=True, **kernels.COMPILE)
@@ -83,7 +86,9 @@ def _distance(u: Tensor, weights: Tensor) -> Tensor:
     field = u.detach().to(dtype).contiguous()
     out = torch.empty(u.shape[0], u.shape[1] - 1, 1, dtype=dtype)
     if out.numel():
-        kernels.launch(distance, *kernels.arrays(field, weights.detach().to(dtype), out))
+        scale = weights.detach().to(dtype)
+        tile = kernels.tile_length(u.shape[0], u.shape[1])
+        kernels.launch(distance, *kernels.arrays(field, scale, out), tile)
     return out.to(u.dtype)
 
 

@@ -48,9 +48,10 @@ def solve(y, ratio, edges, out, theta, dilation):  # type: ignore[no-untyped-def
         width = min(BLOCK, dim - first)
         carry = np.zeros((length, BLOCK), y.dtype)
         below, above = np.zeros(BLOCK, y.dtype), np.zeros(BLOCK, y.dtype)
+        row_edges = kernels.row_of(edges, b)
         for i in range(length):
-            is_left = i >= dilation and kernels.is_open(edges, b, i - dilation)
-            is_right = i + dilation < length and kernels.is_open(edges, b, i)
+            is_left = i >= dilation and kernels.is_open(edges, row_edges, i - dilation)
+            is_right = i + dilation < length and kernels.is_open(edges, row_edges, i)
             for d in range(width):
                 rd = (first + d) % ratio.shape[2]
                 rb = b % ratio.shape[0]
@@ -63,7 +64,7 @@ def solve(y, ratio, edges, out, theta, dilation):  # type: ignore[no-untyped-def
                 behind = below[d] * out[b, row, first + d] if is_left else below[d] * 0
                 out[b, i, first + d] = (y[b, i, first + d] + behind) / pivot
         for i in range(length - 1 - dilation, -1, -1):
-            if kernels.is_open(edges, b, i):
+            if kernels.is_open(edges, row_edges, i):
                 for d in range(width):
                     out[b, i, first + d] += carry[i, d] * out[b, i + dilation, first + d]
 

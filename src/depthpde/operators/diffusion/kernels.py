@@ -34,6 +34,7 @@ FLAT = 512  # numbers in one flat run of `step`
 _launch = threading.Lock()
 _told = threading.local()  # the number of threads numba was last told, by each Python thread
 COMPILE = {"nogil": True, "fastmath": {"contract", "nsz"}, "error_model": "numpy", "cache": True}
+SUM = COMPILE | {"fastmath": {"contract", "nsz", "reassoc"}}  # sums in any order, so in lanes
 
 
 def launch(kernel: Callable[..., None], *arguments: Any) -> None:
@@ -76,24 +77,41 @@ def tile_length(batch: int, length: int) -> int:
 
 
 @numba.njit(inline="always")
-def is_open(edges, b, e):  # type: ignore[no-untyped-def]
-    """Tell whether edge e of sequence b is open."""
-    return edges.shape[0] == 0 or edges[b % edges.shape[0], e] != 0
+def is_open(edges, row, e):  # type: ignore[no-untyped-def]
+    """Tell whether edge e is open; `row` is the sequence's own, or the one that serves all."""
+    return edges.shape[0] == 0 or edges[row, e] != 0
 
 
 @numba.njit(inline="always")
-def _sides(i, length, dilation, periodic, edges, b):  # type: ignore[no-untyped-def]
+def row_of(edges, b):  # type: ignore[no-untyped-def]
+    """Give the row of the edges that belongs to sequence b."""
+    return np.int64(b) if edges.shape[0] > 1 else np.int64(0)
+
+
+@numba.njit(inline="always")
+def _spread(ratio, b, copies, out):  # type: ignore[no-untyped-def]
+    """Write the ratio of every feature, as often as sites are updated at once."""
+    row = ratio[b if ratio.shape[0] > 1 else 0, 0]
+    dim = out.shape[0] // copies
+    for d in range(dim):
+        value = row[d] if ratio.shape[2] > 1 else row[0]
+        for m in range(copies):
+            out[m * dim + d] = value
+
+
+@numba.njit(inline="always")
+def _sides(i, length, dilation, periodic, edges, row):  # type: ignore[no-untyped-def]
     """Give the two neighbours of a site and whether the edges to them are open."""
     low, high = i - dilation, i + dilation
     if periodic:
         return low % length, high % length, True, True
-    left = low >= 0 and is_open(edges, b, low)
-    right = high < length and is_open(edges, b, i)
+    left = low >= 0 and is_open(edges, row, low)
+    right = high < length and is_open(edges, row, i)
     return max(low, 0), min(high, length - 1), left, right
 
 
 @numba.njit(inline="always")
-def _open_run(i, stop, longest, length, dilation, edges, b):  # type: ignore[no-untyped-def]
+def _open_run(i, stop, longest, length, dilation, edges, row):  # type: ignore[no-untyped-def]
     """Count the sites from i on whose two edges are open and do not wrap around."""
     if i < dilation:
         return 0
@@ -101,7 +119,7 @@ def _open_run(i, stop, longest, length, dilation, edges, b):  # type: ignore[no-
     if edges.shape[0] == 0:
         return max(0, stop - i)
     n = 0
-    while i + n < stop and is_open(edges, b, i + n) and is_open(edges, b, i + n - dilation):
+    while i + n < stop and is_open(edges, row, i + n) and is_open(edges, row, i + n - dilation):
         n += 1
     return n
 
@@ -128,11 +146,11 @@ def step(u, ratio, edges, out, dilation, periodic, c, k, tile):  # type: ignore[
         b, start = task // tiles, (task % tiles) * tile
         stop = min(length, start + tile)
         r = np.empty(longest * dim, u.dtype)
-        for t in range(longest * dim):
-            r[t] = ratio[b % ratio.shape[0], 0, (t % dim) % ratio.shape[2]]
+        _spread(ratio, b, longest, r)
+        row = row_of(edges, b)
         i = start
         while i < stop:
-            run = _open_run(i, stop, longest, length, dilation, edges, b)
+            run = _open_run(i, stop, longest, length, dilation, edges, row)
             if run > 0:
                 n, at, shift = run * dim, i * dim, dilation * dim
                 here, there = flat[b, at : at + n], flat_out[b, at : at + n]
@@ -141,7 +159,7 @@ def step(u, ratio, edges, out, dilation, periodic, c, k, tile):  # type: ignore[
                 _update(there, here, low, high, r, c, k)
                 i += run
                 continue
-            below, above, left, right = _sides(i, length, dilation, periodic, edges, b)
+            below, above, left, right = _sides(i, length, dilation, periodic, edges, row)
             for d in range(dim):
                 x = u[b, i, d]
                 gain = k * (u[b, above, d] - c * x) if right else k * 0
@@ -165,11 +183,11 @@ def step_adjoint(  # type: ignore[no-untyped-def]
         stop = min(length, start + tile)
         r = np.empty(longest * dim, g.dtype)
         total = np.zeros(longest * dim, g.dtype)
-        for t in range(longest * dim):
-            r[t] = ratio[b % ratio.shape[0], 0, (t % dim) % ratio.shape[2]]
+        _spread(ratio, b, longest, r)
+        row = row_of(edges, b)
         i = start
         while i < stop:
-            run = _open_run(i, stop, longest, length, dilation, edges, b)
+            run = _open_run(i, stop, longest, length, dilation, edges, row)
             if run > 0:
                 n, at, shift = run * dim, i * dim, dilation * dim
                 here, there = flat[b, at : at + n], flat_out[b, at : at + n]
@@ -181,7 +199,7 @@ def step_adjoint(  # type: ignore[no-untyped-def]
                     total[t] += (high[t] - c * here[t]) * (far[t] - near[t])
                 i += run
                 continue
-            below, above, left, right = _sides(i, length, dilation, periodic, edges, b)
+            below, above, left, right = _sides(i, length, dilation, periodic, edges, row)
             for d in range(dim):
                 x = g[b, i, d]
                 gain = g[b, above, d] - c * x if right else k * 0
@@ -190,10 +208,12 @@ def step_adjoint(  # type: ignore[no-untyped-def]
                 if right:
                     total[d] += gain * (u[b, above, d] - u[b, i, d])
             i += 1
+        sums = partial[b, task % tiles]
         for d in range(dim):
-            partial[b, task % tiles, d] = 0
-        for t in range(longest * dim):
-            partial[b, task % tiles, t % dim] += factor * total[t]
+            sums[d] = 0
+        for m in range(longest):
+            for d in range(dim):
+                sums[d] += factor * total[m * dim + d]
 
 
 @numba.njit(parallel=True, **COMPILE)
@@ -214,8 +234,11 @@ def leap(u, ratio, edges, out, tile):  # type: ignore[no-untyped-def]
         first, last = max(0, start - LEAP), min(length, stop + LEAP)
         # rows of the state: 0–3 p of each stage, 4–7 q, 8 the ratio, then the rows in work
         state = np.zeros((blocks, 9 + ROWS, WIDTH), u.dtype)
+        r = np.empty(dim, u.dtype)
+        _spread(ratio, b, 1, r)
+        mine = row_of(edges, b)
         for d in range(dim):
-            state[d // WIDTH, 8, d % WIDTH] = ratio[b % ratio.shape[0], 0, d % ratio.shape[2]]
+            state[d // WIDTH, 8, d % WIDTH] = r[d]
         opened = 0  # bit s: is the edge that stage s will use open?
         j = first
         while j < last + LEAP:
@@ -225,7 +248,7 @@ def leap(u, ratio, edges, out, tile):  # type: ignore[no-untyped-def]
                 and done >= start
                 and done + ROWS <= stop
                 and j + ROWS <= last
-                and _open_run(j - 1, j - 1 + ROWS, ROWS, length, 1, edges, b) == ROWS
+                and _open_run(j - 1, j - 1 + ROWS, ROWS, length, 1, edges, mine) == ROWS
             ):
                 for m in range(ROWS):
                     for block in range(blocks):
@@ -244,7 +267,7 @@ def leap(u, ratio, edges, out, tile):  # type: ignore[no-untyped-def]
                             there[d] = row[d]
                 j += ROWS
                 continue
-            fresh = 1 if first < j < last and is_open(edges, b, j - 1) else 0
+            fresh = 1 if first < j < last and is_open(edges, mine, j - 1) else 0
             opened = ((opened << 1) | fresh) & 15
             for block in range(blocks):
                 low = block * WIDTH
@@ -309,9 +332,9 @@ def step_by_edge(u, ratio, edges, out, dilation, periodic, c, k, tile):  # type:
     shared = ratio.shape[2] == 1
     for task in numba.prange(batch * tiles):
         b, start = task // tiles, (task % tiles) * tile
-        rb = b % ratio.shape[0]
+        rb, row = b if ratio.shape[0] > 1 else 0, row_of(edges, b)
         for i in range(start, min(length, start + tile)):
-            below, above, left, right = _sides(i, length, dilation, periodic, edges, b)
+            below, above, left, right = _sides(i, length, dilation, periodic, edges, row)
             here, low, high, there = u[b, i], u[b, below], u[b, above], out[b, i]
             lower = ratio[rb, below if left else 0]
             upper = ratio[rb, i if right else 0]
@@ -340,15 +363,16 @@ def step_by_edge(u, ratio, edges, out, dilation, periodic, c, k, tile):  # type:
                 there[d] = here[d] + (gain - loss)
 
 
-@numba.njit(parallel=True, **COMPILE)
+@numba.njit(parallel=True, **SUM)
 def edge_gradient(g, u, edges, out, dilation, c):  # type: ignore[no-untyped-def]
     """Add −(g_j − c g_i)(u_j − u_i) to every edge, summed over features if `out` has only one."""
     batch, length, dim = g.shape
     num_edges = out.shape[1]
     shared = out.shape[2] == 1
     for b in numba.prange(batch):
+        row = row_of(edges, b)
         for e in range(num_edges):
-            if not is_open(edges, b, e):
+            if not is_open(edges, row, e):
                 continue
             far = (e + dilation) % length
             g0, g1, u0, u1, there = g[b, e], g[b, far], u[b, e], u[b, far], out[b, e]
