@@ -102,10 +102,11 @@ def check_ratio(ratio: Tensor, scheme: Scheme, dimensions: int = 1) -> Tensor:
     """Return a ratio inside its stability bound, or say what is wrong with it."""
     if ratio.numel() == 0:
         return ratio
-    low, high = (float(end) for end in torch.aminmax(_plain(ratio.detach())))
+    ends = torch.aminmax(_plain(ratio.detach()))
+    low, high = ends.min.item(), ends.max.item()
     if math.isnan(low) or math.isnan(high):
         raise ValueError("`ratio` must be finite, got NaN; check the parameter it is made from")
-    stable = ratio_bounds(scheme, dimensions).stable
+    stable = BOUNDS[scheme].stable / dimensions
     if low < 0 or high > stable * (1 + 1e-6):
         bound = f"[0, {stable:g}]" if math.isfinite(stable) else "[0, ∞)"
         got = low if low < 0 else high

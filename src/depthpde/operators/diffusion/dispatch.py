@@ -130,6 +130,8 @@ def cut_edges(
     row_length: int | None = None,
 ) -> Edges | None:
     """Tell which edges are open, for a problem whose walls are no-flux."""
+    if valid_mask is None and segments is None and row_length is None:
+        return None
     edges = open_edges(
         u,
         valid_mask=valid_mask,
@@ -137,7 +139,7 @@ def cut_edges(
         row_length=row_length,
         dilation=problem.dilation,
     )
-    if edges is not None and problem.boundary is not Boundary.NO_FLUX:
+    if problem.boundary is not Boundary.NO_FLUX:
         raise ValueError(
             f"`boundary` must be 'no_flux' where edges are cut, got {problem.boundary.value!r}; "
             "drop valid_mask, segments and row_length, or use no-flux ends"

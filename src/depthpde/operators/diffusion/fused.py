@@ -3,7 +3,7 @@
     evolve   reads u once and writes it once for every four steps (one, if fewer are left)
     adjoint  uniform ratio: ∂/∂r (I + rM)^s = s M (I + rM)^{s−1}, since M commutes with itself, so
 
-        grad_u = (Dᵀ)^s g        grad_r = s ⟨(Dᵀ)^{s−1} g, M u⟩
+        grad_u = (Dᵀ)^s g        grad_r = s ⟨Mᵀ (Dᵀ)^{s−1} g, u⟩
 
     needs the input alone whatever the number of steps. A ratio of its own at each edge has no such
     shortcut: the intermediate fields are recomputed, step by step.
@@ -79,7 +79,7 @@ def _adjoint_uniform(
         kernels.step_adjoint,
         *kernels.arrays(g, u, ratio.contiguous()), kernels.edge_array(edges),
         *kernels.arrays(out, partial),
-        problem.dilation, periodic, *_pair(g, kind), kernels.scalar(g, -problem.steps), tile,
+        problem.dilation, periodic, *_pair(g, kind), kernels.scalar(g, problem.steps), tile,
     )  # fmt: skip
     return out, partial
 

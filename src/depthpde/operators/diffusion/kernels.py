@@ -31,6 +31,7 @@ ROWS = 4  # sites that `leap` advances between two touches of its state
 LEAP = 4  # steps of one `leap`
 FLAT = 512  # numbers in one flat run of `step`
 
+_ALL_OPEN = np.zeros((0, 0), np.uint8)
 _launch = threading.Lock()
 _told = threading.local()  # the number of threads numba was last told, by each Python thread
 COMPILE = {"nogil": True, "fastmath": {"contract", "nsz"}, "error_model": "numpy", "cache": True}
@@ -61,7 +62,7 @@ def arrays(*tensors: Tensor) -> tuple[NDArray[Any], ...]:
 def edge_array(edges: Edges | None) -> NDArray[np.uint8]:
     """Show open edges to numba; an empty array stands for all open."""
     if edges is None:
-        return np.zeros((0, 0), np.uint8)
+        return _ALL_OPEN
     return edges.contiguous().numpy().view(np.uint8)
 
 
@@ -168,16 +169,31 @@ def step(u, ratio, edges, out, dilation, periodic, c, k, tile):  # type: ignore[
             i += 1
 
 
+@numba.njit(inline="always")
+def _update_and_sum(there, here, low, high, r, field, total, c, k):  # type: ignore[no-untyped-def]
+    """Take one step of a flat run, and add what the step brings, times the field, to the sums."""
+    if c == 1 and k == 1:
+        for t in range(here.shape[0]):
+            brought = (high[t] - here[t]) - (here[t] - low[t])
+            there[t] = here[t] + r[t] * brought
+            total[t] += brought * field[t]
+    else:
+        for t in range(here.shape[0]):
+            brought = k * (high[t] - c * here[t]) - (here[t] - c * low[t])
+            there[t] = here[t] + r[t] * brought
+            total[t] += brought * field[t]
+
+
 @numba.njit(parallel=True, **COMPILE)
 def step_adjoint(  # type: ignore[no-untyped-def]
     g, u, ratio, edges, out, partial, dilation, periodic, c, k, factor, tile
 ):
-    """Take one step of g, and sum factor · (g_j − c g_i)(u_j − u_i) over the edges of a tile."""
+    """Take one step g ← g + rMᵀg, and sum factor · (Mᵀg)_i u_i over the sites of a tile."""
     batch, length, dim = g.shape
     tiles = (length + tile - 1) // tile
     longest = max(1, FLAT // dim)
     flat, flat_out = g.reshape(batch, length * dim), out.reshape(batch, length * dim)
-    field = u.reshape(batch, length * dim)
+    flat_field = u.reshape(batch, length * dim)
     for task in numba.prange(batch * tiles):
         b, start = task // tiles, (task % tiles) * tile
         stop = min(length, start + tile)
@@ -193,20 +209,18 @@ def step_adjoint(  # type: ignore[no-untyped-def]
                 here, there = flat[b, at : at + n], flat_out[b, at : at + n]
                 low = flat[b, at - shift : at - shift + n]
                 high = flat[b, at + shift : at + shift + n]
-                near, far = field[b, at : at + n], field[b, at + shift : at + shift + n]
-                _update(there, here, low, high, r, c, k)
-                for t in range(n):
-                    total[t] += (high[t] - c * here[t]) * (far[t] - near[t])
+                field = flat_field[b, at : at + n]
+                _update_and_sum(there, here, low, high, r, field, total, c, k)
                 i += run
                 continue
             below, above, left, right = _sides(i, length, dilation, periodic, edges, row)
             for d in range(dim):
                 x = g[b, i, d]
-                gain = g[b, above, d] - c * x if right else k * 0
+                gain = k * (g[b, above, d] - c * x) if right else k * 0
                 loss = x - c * g[b, below, d] if left else k * 0
-                out[b, i, d] = x + r[d] * (k * gain - loss)
-                if right:
-                    total[d] += gain * (u[b, above, d] - u[b, i, d])
+                out[b, i, d] = x + r[d] * (gain - loss)
+                if left or right:
+                    total[d] += (gain - loss) * u[b, i, d]
             i += 1
         sums = partial[b, task % tiles]
         for d in range(dim):
