@@ -21,7 +21,7 @@ PATHS = [
 BOUND = {Scheme.EXPLICIT: 0.5, Scheme.UPWIND: 1.0}
 
 
-def compare(u, r, tolerance, *, method, **settings):
+def check_against_reference(u, r, tolerance, *, method, **settings):
     got = cases.value_and_gradients(lambda u, r: diffuse(u, r, method=method, **settings), u, r)
     wanted = cases.value_and_gradients(
         lambda u, r: diffuse(u, r, method=Method.REFERENCE, **settings), u.double(), r.double()
@@ -43,7 +43,9 @@ def test_equals_the_reference_for_every_ratio_and_mask(method, scheme, masked, f
     r = cases.ratio(form, u, 10, BOUND.get(scheme, 3.0))
     mask = cases.mask(u) if masked else None
     for steps in (1, 2, 5):
-        compare(u, r, 1e-12, method=method, scheme=scheme, valid_mask=mask, steps=steps)
+        check_against_reference(
+            u, r, 1e-12, method=method, scheme=scheme, valid_mask=mask, steps=steps
+        )
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 4, 8, 13, 16, 17, 64, 101, 257])
@@ -52,9 +54,9 @@ def test_equals_the_reference_at_every_length(method, scheme, length):
     u = cases.field(2, length, 3)
     r = cases.ratio("feature", u, length - 1, BOUND.get(scheme, 3.0))
     for steps in (1, 4, 9) if length < 100 else (4,):
-        compare(u, r, 1e-12, method=method, scheme=scheme, steps=steps)
+        check_against_reference(u, r, 1e-12, method=method, scheme=scheme, steps=steps)
         if length > 1:
-            compare(
+            check_against_reference(
                 u, r, 1e-12, method=method, scheme=scheme, steps=steps, valid_mask=cases.mask(u)
             )
 
@@ -65,7 +67,7 @@ def test_equals_the_reference_at_every_dilation(method, scheme, dilation):
     u = cases.field(2, 13, 4)
     r = cases.ratio("feature", u, 0, BOUND.get(scheme, 3.0))
     for mask in (None, cases.mask(u)):
-        compare(
+        check_against_reference(
             u, r, 1e-12, method=method, scheme=scheme, dilation=dilation, valid_mask=mask, steps=3
         )
 
@@ -94,7 +96,7 @@ def test_equals_the_reference_at_every_end(method, scheme, boundary):
         for form in forms:
             r = cases.ratio(form, u, count_edges(length, boundary, dilation), 0.5)
             settings = {"scheme": scheme, "boundary": boundary, "dilation": dilation, "steps": 3}
-            compare(u, r, 1e-12, method=method, **settings)
+            check_against_reference(u, r, 1e-12, method=method, **settings)
 
 
 @pytest.mark.parametrize(("method", "scheme"), PATHS)
@@ -102,7 +104,9 @@ def test_float32_stays_within_a_hundred_thousandth(method, scheme):
     u = cases.field(2, 67, 17, torch.float32)
     r = cases.ratio("feature", u, 66, BOUND.get(scheme, 2.0))
     for steps in (1, 4):
-        compare(u, r, 1e-5, method=method, scheme=scheme, steps=steps, valid_mask=cases.mask(u))
+        check_against_reference(
+            u, r, 1e-5, method=method, scheme=scheme, steps=steps, valid_mask=cases.mask(u)
+        )
 
 
 @pytest.fixture
@@ -135,7 +139,7 @@ def test_takes_fields_that_are_not_contiguous(method, scheme):
     u = cases.field(4, 3, 9).permute(1, 2, 0)
     r = cases.ratio("feature", u, 8, 0.5)[::1]
     assert not u.is_contiguous()
-    compare(u, r, 1e-12, method=method, scheme=scheme, steps=2)
+    check_against_reference(u, r, 1e-12, method=method, scheme=scheme, steps=2)
 
 
 @pytest.mark.parametrize("method", [Method.STENCIL, Method.FUSED])

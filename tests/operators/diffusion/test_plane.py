@@ -10,7 +10,7 @@ from depthpde import Boundary, Method, Scheme, diffuse_2d
 from operators.diffusion import cases
 
 
-def compare(u, r, grid, tolerance=1e-12, *, method, **settings):
+def check_against_reference(u, r, grid, tolerance=1e-12, *, method, **settings):
     got, wanted = (
         cases.value_and_gradients(
             lambda u, r, m=m: diffuse_2d(u, r, grid, method=m, **settings), u, r
@@ -27,17 +27,19 @@ def test_equals_the_reference_in_value_and_gradient(method, grid):
     for form in ("scalar", "feature"):
         r = cases.ratio(form, u, 0, 0.25)
         for steps in (1, 3):
-            compare(u, r, grid, method=method, steps=steps)
+            check_against_reference(u, r, grid, method=method, steps=steps)
             valid = cases.mask(u)
-            compare(u, r, grid, method=method, steps=steps, valid_mask=valid)
+            check_against_reference(u, r, grid, method=method, steps=steps, valid_mask=valid)
 
 
 @pytest.mark.parametrize("boundary", list(Boundary))
 def test_every_end_in_plain_torch_and_in_the_spectrum(boundary):
     u = cases.field(2, 12, 3)
     r = cases.ratio("feature", u, 0, 0.25)
-    compare(u, r, (3, 4), method=Method.AUTO, boundary=boundary, steps=2)
-    compare(u, 4 * r, (3, 4), method=Method.AUTO, boundary=boundary, scheme=Scheme.EXACT, steps=2)
+    check_against_reference(u, r, (3, 4), method=Method.AUTO, boundary=boundary, steps=2)
+    check_against_reference(
+        u, 4 * r, (3, 4), method=Method.AUTO, boundary=boundary, scheme=Scheme.EXACT, steps=2
+    )
 
 
 def test_first_and_second_derivatives():
