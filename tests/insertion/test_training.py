@@ -73,7 +73,8 @@ def test_refuses_a_model_whose_part_was_compiled_in_place():
 @pytest.mark.usefixtures("_fresh_compiler")
 def test_another_compiled_model_is_no_hindrance():
     torch.compile(ZOO["torch_layer"].build(), backend="eager")(torch.ones(1, 2, 16))
-    insert(ZOO["bert"].build(), "after_ffn")
+    inserted = insert(ZOO["bert"].build(), "after_ffn")
+    assert inserted.matches
 
 
 @pytest.mark.parametrize("name", ["bert", "gpt2", "torch_encoder_pre", "x_encoder_pre"])

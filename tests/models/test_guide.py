@@ -17,7 +17,8 @@ BLOCKS = re.findall(r"```python\n(.*?)```", GUIDE, flags=re.DOTALL)
 def test_a_recipe_runs_as_written(block, tmp_path, capsys):
     recipe = tmp_path / "recipe.py"
     recipe.write_text(block, encoding="utf-8")
-    runpy.run_path(str(recipe))
+    assert "depthpde" in block
+    assert runpy.run_path(str(recipe))["__name__"] == "<run_path>"
 
 
 def test_the_guide_has_recipes():

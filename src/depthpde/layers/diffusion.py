@@ -37,7 +37,8 @@ class Diffusion(nn.Module):
     Learned: one ratio for each feature (or head, or one for all), which can never leave
     [0, bound]; by default the bound is the ratio up to which no mode changes sign (1/4 explicit).
     So the layer is never unstable: it does not raise the 2-norm, the Dirichlet energy or the
-    range of any feature, and it conserves the mean of every sequence (upwind: the range alone).
+    range of any feature, and it conserves the mean of every sequence (upwind: the range alone;
+    Crank–Nicolson keeps the range only while bound ≤ 1, as it is by default).
     Padding is a no-flux wall. `initial_ratio=0` makes the layer the identity to the bit, and it
     still learns.
 

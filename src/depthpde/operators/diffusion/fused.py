@@ -1,4 +1,4 @@
-"""The explicit and the upwind step on the CPU, at about the cost of copying the field.
+"""The explicit and the upwind step on the CPU, one pass over memory each way.
 
     evolve   reads u once and writes it once for every four steps (one, if fewer are left)
     adjoint  uniform ratio: ∂/∂r (I + rM)^s = s M (I + rM)^{s−1}, since M commutes with itself, so
