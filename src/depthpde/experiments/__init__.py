@@ -1,0 +1,1 @@
+"""Questions: runs, their records, grids of them, and where they are computed."""
