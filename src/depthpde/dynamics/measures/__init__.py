@@ -1,0 +1,1 @@
+"""One measure a file, each a pure function of tensors."""
