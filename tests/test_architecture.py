@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "depthpde"
-OPEN_TO_ALL = {"errors", "shapes", "seeds"}
+OPEN_TO_ALL = {"errors", "files", "shapes", "seeds"}
 PAGE = SOURCE.parents[1] / "docs" / "architecture.md"
 
 

@@ -1,0 +1,85 @@
+"""The heart of a run: a file that says how it stands, renewed while it lives."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import threading
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from depthpde.experiments.record import STATUS, State
+from depthpde.files import write_json
+
+BEAT = 5.0
+"""Seconds between two heartbeats."""
+
+
+class Heart:
+    """Tells every few seconds that a run is alive, and at the end how it ended.
+
+    Args:
+        folder: The run's folder.
+        updates: Updates of the whole run.
+    """
+
+    def __init__(self, folder: Path, updates: int) -> None:
+        self.path, self.updates = folder / STATUS, updates
+        self.state, self.update, self.signal = State.RUNNING, 0, 0
+        self.started = time.time()
+        self.attempts = 1 + _attempts(self.path)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._beat, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._write("")
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stop.set()
+        self._thread.join()
+        if error is not None:
+            self.state = State.INTERRUPTED if kind is KeyboardInterrupt else State.FAILED
+        self._write("" if error is None else f"{type(error).__name__}: {error}")
+
+    def _beat(self) -> None:
+        while not self._stop.wait(BEAT):
+            try:
+                self._write("")
+            except OSError:
+                continue  # a full disk will be met by the run itself, which can say so
+
+    def _write(self, error: str) -> None:
+        said: dict[str, Any] = {
+            "state": self.state.value,
+            "update": self.update,
+            "updates": self.updates,
+            "attempts": self.attempts,
+            "error": error,
+        }
+        if self.state is State.RUNNING:
+            said |= {
+                "heartbeat": time.time(),
+                "started": self.started,
+                "host": socket.gethostname(),
+                "pid": os.getpid(),
+            }
+        if self.signal:
+            said["signal"] = self.signal
+        write_json(self.path, said)
+
+
+def _attempts(path: Path) -> int:
+    try:
+        return int(json.loads(path.read_text(encoding="utf-8"))["attempts"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0

@@ -1,0 +1,275 @@
+"""What is known of runs: plain files, one folder a run, readable without torch.
+
+    RESULTS/runs/ID/    config.json · environment.json · status.json · metrics.jsonl
+                        result.json (last) · predictions.u8 · doctor.jsonl, probe.json (optional)
+    RESULTS/grids/      NAME.json: which runs answer one question, and what they are called there
+
+The folder's name is the SHA-256 of the config: the same config is the same run, whoever made it,
+so the folders of several machines can simply be copied together.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from depthpde.files import write_json
+
+FORMAT = 1
+RUNS, GRIDS = "runs", "grids"
+CONFIG, ENVIRONMENT, STATUS = "config.json", "environment.json", "status.json"
+METRICS, RESULT, PREDICTIONS = "metrics.jsonl", "result.json", "predictions.u8"
+LOST_AFTER = 120.0
+"""Seconds without a heartbeat after which a running run counts as lost."""
+
+
+class State(StrEnum):
+    """How a run stands."""
+
+    PENDING = "pending"
+    """Nothing has been done."""
+    RUNNING = "running"
+    LOST = "lost"
+    """Said to run, but its heart has stopped; the next sweep resumes it."""
+    INTERRUPTED = "interrupted"
+    """Stopped by a signal, saved; the next sweep resumes it."""
+    FAILED = "failed"
+    """Ended by an error, which the status tells."""
+    DONE = "done"
+    STOPPED = "stopped"
+    """Done, ended early because validation no longer got better."""
+    DIVERGED = "diverged"
+    """Done: the loss left its bound, which is a result."""
+
+
+FINISHED = frozenset({State.DONE, State.STOPPED, State.DIVERGED})
+"""The states of a run that has a result."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One run, as its folder tells it."""
+
+    folder: Path
+    id: str
+    """First 16 digits of the SHA-256 of the config."""
+    label: str
+    """What the run is called by itself; a grid may call it otherwise."""
+    config: Mapping[str, Any]
+    """Task, protocol, seed, model, training …, resolved."""
+    status: Mapping[str, Any]
+    """State, update, heartbeat, error."""
+    environment: Mapping[str, Any]
+    """Versions, commit, machine, threads."""
+    result: Mapping[str, Any] | None
+    """None until the run has finished."""
+
+    @property
+    def task(self) -> str:
+        """The task's name."""
+        return str(self.config["task"])
+
+    @property
+    def seed(self) -> int:
+        """The seed of everything random in it."""
+        return int(self.config["seed"])
+
+    @property
+    def state(self) -> State:
+        """How the run stands now."""
+        if self.result is not None:
+            return State(self.result["status"])
+        state = State(self.status.get("state", State.PENDING))
+        beat = float(self.status.get("heartbeat", 0.0))
+        if state is State.RUNNING and time.time() - beat > LOST_AFTER:
+            return State.LOST
+        return state
+
+    @property
+    def accuracy(self) -> float | None:
+        """Test accuracy in percent; None where there is none."""
+        if self.result is None or self.result.get("test") is None:
+            return None
+        return float(self.result["test"]["accuracy"])
+
+    def points(self) -> list[dict[str, Any]]:
+        """Return the training curve."""
+        return [each for each in self._metrics() if each["kind"] == "point"]
+
+    def validations(self) -> list[dict[str, Any]]:
+        """Return the looks at the validation split."""
+        return [each for each in self._metrics() if each["kind"] == "validation"]
+
+    def predictions(self) -> NDArray[np.uint8] | None:
+        """Return the class said for each test example, in the split's order; None without."""
+        path = self.folder / PREDICTIONS
+        return np.fromfile(path, dtype=np.uint8) if path.is_file() else None
+
+    def _metrics(self) -> Iterator[dict[str, Any]]:
+        path = self.folder / METRICS
+        if not path.is_file():
+            return
+        for line in path.read_text(encoding="utf-8").splitlines(keepends=True):
+            if line.endswith("\n"):  # a line that is being written is not yet there
+                yield json.loads(line)
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A folder or file that is no record."""
+
+    path: Path
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """All runs of a results folder."""
+
+    found: dict[str, Record] = field(default_factory=dict)
+    """Id → record, sorted by id."""
+    broken: list[Broken] = field(default_factory=list)
+    """What could not be read, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One run's place in a grid."""
+
+    task: str
+    variant: str
+    seed: int
+    run: str
+    """Id of the run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Which runs answer one question."""
+
+    name: str
+    question: str
+    baseline: str
+    """The variant that the others are compared with."""
+    cells: tuple[Cell, ...]
+    variants: dict[str, dict[str, Any]]
+    """Label → ``words``: what it is, in words; and what else a report may want to know."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the grid as plain JSON values."""
+        cells = [
+            {"task": c.task, "variant": c.variant, "seed": c.seed, "run": c.run} for c in self.cells
+        ]
+        return {
+            "format": FORMAT,
+            "name": self.name,
+            "question": self.question,
+            "baseline": self.baseline,
+            "variants": self.variants,
+            "cells": cells,
+        }
+
+
+def run_folder(results: Path, run: str) -> Path:
+    """Return where a run lies."""
+    return results / RUNS / run
+
+
+def read_record(folder: Path) -> Record:
+    """Return the record in a folder, or say why there is none."""
+    said = _read(folder / CONFIG)
+    if said.get("format") != FORMAT:
+        raise ValueError(
+            f"{folder / CONFIG} must be of format {FORMAT}, got {said.get('format')!r}; "
+            "read it with the version of depthpde that wrote it"
+        )
+    config, result = said.get("config"), None
+    if not isinstance(config, dict) or not {"task", "seed"} <= config.keys():
+        raise ValueError(f"{folder / CONFIG} must hold a config with a task and a seed")
+    if said.get("id") != folder.name:
+        raise ValueError(
+            f"{folder} must hold the run of its name, got {said.get('id')!r}; rename the folder"
+        )
+    if (folder / RESULT).is_file():
+        result = _read(folder / RESULT)
+        if result.get("format") != FORMAT or result.get("status") not in FINISHED:
+            raise ValueError(f"{folder / RESULT} must be a result of format {FORMAT}")
+    status = _read(folder / STATUS) if (folder / STATUS).is_file() else {}
+    if status.get("state", State.PENDING) not in list(State):
+        raise ValueError(f"{folder / STATUS} must tell a state, got {status.get('state')!r}")
+    environment = _read(folder / ENVIRONMENT) if (folder / ENVIRONMENT).is_file() else {}
+    label = str(said.get("label", folder.name))
+    return Record(folder, folder.name, label, config, status, environment, result)
+
+
+def read_records(results: Path) -> Records:
+    """Return every run of a results folder; one that cannot be read never hides the others."""
+    records = Records()
+    for folder in sorted(_folders(results / RUNS)):
+        try:
+            records.found[folder.name] = read_record(folder)
+        except (ValueError, KeyError, TypeError, OSError) as error:
+            records.broken.append(Broken(folder, str(error)))
+    return records
+
+
+def read_grid(path: Path) -> Grid:
+    """Return the grid that a file holds, or say why it holds none."""
+    said = _read(path)
+    if said.get("format") != FORMAT:
+        raise ValueError(f"{path} must be of format {FORMAT}, got {said.get('format')!r}")
+    try:
+        cells = tuple(
+            Cell(str(c["task"]), str(c["variant"]), int(c["seed"]), str(c["run"]))
+            for c in said["cells"]
+        )
+        variants = {str(label): dict(each) for label, each in said["variants"].items()}
+        name, question, baseline = (str(said[key]) for key in ("name", "question", "baseline"))
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise ValueError(f"{path} must be a grid, but {error!r}; write it again") from error
+    return Grid(name, question, baseline, cells, variants)
+
+
+def read_grids(results: Path) -> dict[str, Grid]:
+    """Return the grids of a results folder by name; a file that is none is left out."""
+    found = {}
+    for path in sorted((results / GRIDS).glob("*.json")):
+        try:
+            grid = read_grid(path)
+        except (ValueError, OSError):
+            continue
+        found[grid.name] = grid
+    return found
+
+
+def write_grid(results: Path, grid: Grid) -> Path:
+    """Write a grid into a results folder."""
+    folder = results / GRIDS
+    folder.mkdir(parents=True, exist_ok=True)
+    return write_json(folder / f"{grid.name}.json", grid.to_dict())
+
+
+def _folders(place: Path) -> list[Path]:
+    if not place.is_dir():
+        return []
+    return [each for each in place.iterdir() if each.is_dir() and not each.name.startswith(".")]
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        said = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{path} is missing; the folder is not a whole record") from None
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ValueError(f"{path} must be JSON, but {error}; it was not written whole") from error
+    if not isinstance(said, dict):
+        raise ValueError(f"{path} must hold an object, got {type(said).__name__}")
+    return said
