@@ -8,9 +8,15 @@ import sys
 from collections.abc import Sequence
 
 from depthpde import __version__
-from depthpde.cli import causality, data, theory
+from depthpde.cli import bench, causality, data, env, theory
 
-VERBS = {"theory": theory, "data": data, "causality": causality}
+VERBS = {
+    "theory": theory,
+    "data": data,
+    "causality": causality,
+    "bench": bench,
+    "env": env,
+}
 
 
 def parser() -> argparse.ArgumentParser:
