@@ -27,7 +27,7 @@ def test_json_tells_the_same(capsys):
 
 
 def test_a_path_that_is_wrong_fails(capsys, monkeypatch: pytest.MonkeyPatch):
-    wrong = {"fused": {"agrees": False, "largest_error": 0.5}}
+    wrong = {"fused": {"agrees": False, "relative_error": 0.5}}
     monkeypatch.setattr(env, "test_paths", lambda: wrong)
     assert main(["env"]) == 1
-    assert "fused      WRONG      largest error 5.0e-01" in capsys.readouterr().out
+    assert "fused      WRONG      relative error 5.0e-01" in capsys.readouterr().out
