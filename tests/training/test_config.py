@@ -18,6 +18,12 @@ def test_every_field_is_written_and_has_a_default():
     assert set(TrainingConfig().to_dict()) == {each.name for each in fields(TrainingConfig)}
 
 
+def test_not_to_compile_is_to_say_nothing():
+    assert TrainingConfig(compile=False) == TrainingConfig()
+    assert TrainingConfig(compile=False).to_dict()["compile"] is None
+    assert TrainingConfig(compile=True).to_dict()["compile"] is True
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -45,6 +51,7 @@ def test_every_field_is_written_and_has_a_default():
         ({"schedule": "cosin"}, "did you mean 'cosine'"),
         ({"precision": "float16"}, "`precision` must be one of full, bfloat16.*did you mean"),
         ({"keep": "bets"}, "did you mean 'best'"),
+        ({"compile": "yes"}, "`compile` must be True or False, got 'yes'"),
     ],
 )
 def test_refuses(settings, message):

@@ -8,7 +8,13 @@ from depthpde.data.batching import Batches
 from depthpde.data.task import Kind
 from depthpde.models.config import ModelConfig
 from depthpde.models.language import LanguageModel
-from depthpde.training.evaluate import cross_entropy, evaluate, predict
+from depthpde.training.evaluate import (
+    IGNORED,
+    count_targets,
+    cross_entropy,
+    evaluate,
+    predict,
+)
 from training.counting import LENGTH, make_model, make_split
 
 
@@ -76,3 +82,13 @@ def test_prediction_hands_the_mask_over(split):
     batch = next(Batches(split, 8).epoch(0))
     masked = replace(batch, valid_mask=torch.ones_like(batch.valid_mask))
     assert not torch.equal(predict(model, batch), predict(model, masked))
+
+
+def test_ignored_labels_have_no_say():
+    logits = torch.randn(2, 3, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    labels = torch.tensor([[1, IGNORED, 4], [IGNORED, IGNORED, 0]])
+    kept = torch.stack((logits[0, 0], logits[0, 2], logits[1, 2]))
+    wanted = cross_entropy(kept, torch.tensor([1, 4, 0]), smoothing=0.1)
+    assert cross_entropy(logits, labels, smoothing=0.1).item() == pytest.approx(wanted.item())
+    assert count_targets(labels) == 3
+    assert cross_entropy(logits, torch.full_like(labels, IGNORED)) == 0

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from depthpde.data.batching import Batches
 from depthpde.training.config import Keep
@@ -46,6 +47,19 @@ def test_half_precision_learns_too_and_leaves_the_weights_whole(split, validatio
     assert history.best.accuracy > 90.0
     assert seen == {torch.bfloat16, torch.float32}, "half in training, whole in validation"
     assert {each.dtype for each in model.parameters()} == {torch.float32}
+
+
+def test_compiled_passes_give_the_same_losses_and_checkpoints_of_the_same_names(tmp_path, split):
+    settings = {"updates": 6, "log_every": 1, "warmup": 2}
+    plain = train(make_model(dropout=0.0), split, make_config(**settings), folder=tmp_path / "no")
+    config, folder = make_config(**settings, compile=True), tmp_path / "yes"
+    train(make_model(dropout=0.0), split, config, folder=folder, watch=stop_at(4))
+    found = train(make_model(dropout=0.0), split, config, folder=folder)
+    assert [p.loss for p in found.points] == pytest.approx([p.loss for p in plain.points], rel=1e-4)
+    names = [load_file(each / "update-00000006.safetensors").keys() for each in tmp_path.iterdir()]
+    assert names[0] == names[1]
+    with pytest.raises(ValueError, match=r"training\.compile = True where this run has None"):
+        train(make_model(dropout=0.0), split, make_config(**settings), folder=folder)
 
 
 def test_a_watcher_that_fails_leaves_the_model_as_it_stood(split):

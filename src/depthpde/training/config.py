@@ -61,6 +61,8 @@ class TrainingConfig:
     """Largest norm of the whole gradient; None does not clip."""
     precision: Precision | str = Precision.FULL
     """What forward and backward passes compute with, in training only."""
+    compile: bool | None = None
+    """Whether torch compiles those passes; False is the same as None."""
     label_smoothing: float = 0.0
     """Share of the target spread evenly over all classes, in training only."""
     evaluate_every: int = 200
@@ -89,6 +91,10 @@ class TrainingConfig:
             check_positive(name, getattr(self, name))
         for name, low, high in _RANGES:
             check_range(name, getattr(self, name), low, high)
+        if self.compile not in (None, True, False):
+            raise ValueError(f"`compile` must be True or False, got {self.compile!r}")
+        # A setting that says nothing has no part in a run's name.
+        object.__setattr__(self, "compile", True if self.compile else None)
         if self.clip is not None:
             check_range("clip", self.clip, 1e-12, 1e12, advice="use None for no clipping")
         if self.patience is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -11,6 +12,13 @@ from torch import Tensor, nn
 from depthpde.data.batching import Batch, Batches
 from depthpde.data.prepared import Split
 from depthpde.data.task import Kind
+from depthpde.seeds import generator
+
+IGNORED = -100
+"""The label of a site that is not judged, such as padding."""
+
+Recast = Callable[[Batch, torch.Generator], Batch]
+"""What is made of a batch before the model sees it, such as tokens hidden to be told."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -22,9 +30,9 @@ class Evaluation:
     loss: float
     """Mean cross-entropy in nats, without smoothing."""
     targets: int
-    """Labels judged: examples, or tokens for a language task."""
+    """Labels judged: examples, or tokens where every site has a label."""
     predictions: Tensor | None
-    """[examples] the class said for each, in the split's order; None for a language task."""
+    """[examples] the class said for each, in the split's order; None where sites are judged."""
 
 
 def predict(model: nn.Module, batch: Batch) -> Tensor:
@@ -38,11 +46,29 @@ def cross_entropy(logits: Tensor, labels: Tensor, *, smoothing: float = 0.0) -> 
     """Return the mean cross-entropy over all labels, in nats.
 
     −Σ_c q_c log softmax(logits)_c,     q = (1 − s) · one-hot + s / classes
+
+    Ignored labels have no say; without any other the loss is 0.
     """
-    return F.cross_entropy(logits.flatten(0, -2), labels.flatten(), label_smoothing=smoothing)
+    if labels.ndim == 1:
+        return F.cross_entropy(logits, labels, label_smoothing=smoothing)
+    summed = F.cross_entropy(
+        logits.flatten(0, -2),
+        labels.flatten(),
+        label_smoothing=smoothing,
+        ignore_index=IGNORED,
+        reduction="sum",
+    )
+    return summed / max(1, count_targets(labels))
 
 
-def evaluate(model: nn.Module, split: Split, *, batch_size: int = 64) -> Evaluation:
+def count_targets(labels: Tensor) -> int:
+    """Return how many labels are judged."""
+    return labels.numel() if labels.ndim == 1 else int((labels != IGNORED).sum())
+
+
+def evaluate(
+    model: nn.Module, split: Split, *, batch_size: int = 64, recast: Recast | None = None
+) -> Evaluation:
     """Judge a model on every example of a split, once.
 
     Neither weights nor torch's random stream nor the model's mode change. The batches are the
@@ -52,25 +78,29 @@ def evaluate(model: nn.Module, split: Split, *, batch_size: int = 64) -> Evaluat
         model: A classifier, or a language model for a language task.
         split: A loaded split.
         batch_size: Examples in a batch.
+        recast: What is made of each batch, from chance that is the same at every call.
     """
     batches = Batches(split, batch_size)
     device = next(model.parameters()).device
-    language = split.kind is Kind.LANGUAGE
-    predictions = torch.empty(0 if language else len(split), dtype=torch.int64)
+    by_site = split.kind is Kind.LANGUAGE or recast is not None
+    predictions = torch.empty(0 if by_site else len(split), dtype=torch.int64)
     loss, right, targets = 0.0, 0, 0
     mode = model.training
     model.eval()
     try:
         with torch.no_grad():
-            for part in batches.plan(0):
-                batch = batches.fill(part).to(device)
+            for index, part in enumerate(batches.plan(0)):
+                batch = batches.fill(part)
+                if recast is not None:
+                    batch = recast(batch, generator(0, "evaluation", index))
+                batch = batch.to(device)
                 logits = predict(model, batch)
                 said = logits.argmax(dim=-1)
-                count = batch.labels.numel()
+                count = count_targets(batch.labels)
                 loss += float(cross_entropy(logits, batch.labels)) * count
                 right += int((said == batch.labels).sum())
                 targets += count
-                if not language:
+                if not by_site:
                     predictions[torch.from_numpy(part.indices.astype("int64"))] = said.cpu()
     finally:
         model.train(mode)
@@ -78,5 +108,5 @@ def evaluate(model: nn.Module, split: Split, *, batch_size: int = 64) -> Evaluat
         accuracy=100.0 * right / targets,
         loss=loss / targets,
         targets=targets,
-        predictions=None if language else predictions,
+        predictions=None if by_site else predictions,
     )

@@ -8,16 +8,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 
 from depthpde.data.batching import Batch, Batches, Cursor
 from depthpde.data.prepared import Split
-from depthpde.seeds import derive
+from depthpde.seeds import derive, generator
 from depthpde.training.checkpoint import Checkpoint, Checkpoints
 from depthpde.training.config import Keep, Precision, TrainingConfig
-from depthpde.training.evaluate import cross_entropy, evaluate, predict
+from depthpde.training.evaluate import Recast, count_targets, cross_entropy, evaluate, predict
 from depthpde.training.history import History, Point, Status, Validation
 from depthpde.training.identity import identity, weights_digest
 from depthpde.training.interruption import Interruption
@@ -42,6 +43,7 @@ def train(
     folder: str | Path | None = None,
     watch: Watch | None = None,
     say: Callable[[str], None] = lambda line: None,
+    recast: Recast | None = None,
 ) -> History:
     """Train a model, or take up its training where it stood.
 
@@ -61,13 +63,14 @@ def train(
         folder: Where checkpoints go; None keeps none, and an interruption loses the run.
         watch: Told after every update; see `Progress`.
         say: Told of anything unusual, one line at a time.
+        recast: What is made of each batch before the model sees it; see `pretraining`.
     """
     if validation is not None and validation.name == "test":
         raise ValueError(
             "`validation` must not be the test split: choosing by it makes its accuracy too "
             "good; give the validation split, and evaluate on test when the run is done"
         )
-    run = _Run(model, split, config, validation)
+    run = _Run(model, split, config, validation, recast)
     checkpoints = None
     if folder is not None:
         checkpoints = Checkpoints(folder, identity(model, split, validation, config))
@@ -110,28 +113,38 @@ def accumulate_gradient(
         labels: n, the labels of the whole group.
     """
     half = config.precision is Precision.BFLOAT16
-    loss, right, tokens = 0.0, 0, 0
+    loss, right, judged, tokens = 0.0, 0, 0, 0
     for batch in group:
         with torch.autocast(batch.tokens.device.type, dtype=torch.bfloat16, enabled=half):
             logits = predict(model, batch)
         logits = logits.float() if half else logits
         part = cross_entropy(logits, batch.labels, smoothing=config.label_smoothing)
-        part = part * (batch.labels.numel() / labels)
+        count = count_targets(batch.labels)
+        part = part * (count / labels)
         part.backward()  # type: ignore[no-untyped-call]
         loss += float(part.detach())
+        judged += count
         right += int((logits.detach().argmax(dim=-1) == batch.labels).sum())
         tokens += int(batch.valid_mask.sum())
         tokens += 0 if batch.second_mask is None else int(batch.second_mask.sum())
-    return Gradient(loss, right, sum(each.labels.numel() for each in group), tokens)
+    return Gradient(loss, right, judged, tokens)
 
 
 class _Run:
     """A model, its optimizer and its history, on their way."""
 
     def __init__(
-        self, model: nn.Module, split: Split, config: TrainingConfig, validation: Split | None
+        self,
+        model: nn.Module,
+        split: Split,
+        config: TrainingConfig,
+        validation: Split | None,
+        recast: Recast | None,
     ) -> None:
-        self.model, self.config, self.validation = model, config, validation
+        self.model, self.config, self.validation, self.recast = model, config, validation, recast
+        # A wrapper that shares the weights: names in checkpoints do not change with it.
+        compiled = torch.compile(model, dynamic=True) if config.compile else model
+        self.call = cast("nn.Module", compiled)
         self.optimizer = build_optimizer(model, config)
         self.parameters = [each for each in model.parameters() if each.requires_grad]
         self.device = self.parameters[0].device
@@ -213,12 +226,15 @@ class _Run:
 
     def _gradient(self, group: list[Batch]) -> Gradient:
         """Leave the gradient of a group in the parameters, that of all processes added."""
-        together, config = self.processes, self.config
+        together, config, update = self.processes, self.config, self.history.update
+        if self.recast is not None:  # before it is shared: alike for any number of processes
+            streams = [generator(config.seed, "recast", update, n) for n in range(len(group))]
+            group = [self.recast(*each) for each in zip(group, streams, strict=True)]
         rank = (together.rank,) if together.rank else ()  # the leader draws as one alone does
-        torch.manual_seed(derive(config.seed, "update", self.history.update, *rank))
+        torch.manual_seed(derive(config.seed, "update", update, *rank))
         shares = [each.to(self.device) for each in map(together.share, group) if each is not None]
-        labels = sum(each.labels.numel() for each in group)
-        part = accumulate_gradient(self.model, shares, config, labels=labels)
+        labels = sum(count_targets(each.labels) for each in group)
+        part = accumulate_gradient(self.call, shares, config, labels=labels)
         together.add_gradients(self.parameters)
         loss, *counts = together.add([part.loss, part.right, part.labels, part.tokens])
         return Gradient(loss, *map(int, counts))
@@ -246,7 +262,8 @@ class _Run:
         history = self.history
         numbers = [0.0, 0.0]
         if self.processes.leads:
-            found = evaluate(self.model, split, batch_size=2 * self.config.batch_size)
+            size = 2 * self.config.batch_size
+            found = evaluate(self.model, split, batch_size=size, recast=self.recast)
             numbers = [found.accuracy, found.loss]
         accuracy, loss = self.processes.from_leader(numbers)
         if not math.isfinite(loss):

@@ -1,0 +1,263 @@
+"""Self-pretraining: the encoder first learns the task's own training inputs, labels unseen.
+
+    masked    tell the tokens that were hidden, from all others
+    causal    tell each next token, from those before it
+
+On Long Range Arena nothing lifts a Transformer more, so it is a stage of a run like any other:
+configured, resumed to the bit, recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from depthpde.data.batching import Batch
+from depthpde.data.prepared import Split
+from depthpde.data.task import Kind
+from depthpde.errors import check_name, check_one_of, check_positive, check_range
+from depthpde.layers.embedding import Input
+from depthpde.models.classifier import Classifier
+from depthpde.models.config import ModelConfig
+from depthpde.models.encoder import Encoder
+from depthpde.models.initialisation import initialise
+from depthpde.seeds import generator
+from depthpde.shapes import Field, Mask
+from depthpde.training.config import Keep, TrainingConfig
+from depthpde.training.evaluate import IGNORED, Recast
+from depthpde.training.history import History, Status
+from depthpde.training.loop import Watch, train
+from depthpde.training.schedule import Schedule
+
+HIDDEN = -1
+"""The token of a site whose own token is to be told."""
+_SYMBOLS = 64
+"""An alphabet smaller than this is one of symbols, not of bytes."""
+
+
+class Objective(StrEnum):
+    """What is to be told."""
+
+    MASKED = "masked"
+    """Hidden tokens, from both sides."""
+    CAUSAL = "causal"
+    """The next token, from the past; the encoder takes its causal form in this stage."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PretrainingConfig:
+    """How an encoder is pretrained. None leaves a setting as it is in the training that follows."""
+
+    objective: Objective | str = Objective.MASKED
+    """What is to be told."""
+    share: float | None = None
+    """Share of tokens hidden; None is 1/2 of pixels, 15 % of bytes, 10 % of symbols."""
+    updates: int = 1000
+    """Optimizer updates of this stage."""
+    batch_size: int | None = None
+    """Examples in one batch."""
+    learning_rate: float | None = None
+    """At the peak of the schedule."""
+    schedule: Schedule | str | None = None
+    """How the learning rate falls after the warm-up."""
+    warmup: int | None = None
+    """Updates in which the learning rate rises; at most a tenth of them unless given."""
+    weight_decay: float | None = None
+    """Decoupled, on matrices and tables only."""
+
+    def __post_init__(self) -> None:
+        """Refuse a config that cannot run."""
+        object.__setattr__(self, "objective", check_one_of("objective", self.objective, Objective))
+        check_positive("updates", self.updates)
+        if self.share is not None:
+            check_range("share", self.share, 0.001, 0.999)
+            if self.objective is Objective.CAUSAL:
+                raise ValueError(
+                    f"`share` must be left out for the causal objective, got {self.share:g}: "
+                    "every next token is told"
+                )
+        if self.schedule is not None:
+            object.__setattr__(self, "schedule", check_one_of("schedule", self.schedule, Schedule))
+        self.stage(TrainingConfig())
+
+    def stage(self, training: TrainingConfig) -> TrainingConfig:
+        """Return how this stage is trained: as what follows it, where nothing else is said.
+
+        The last weights are kept, not the best ones: what is told here is not what is wanted.
+        """
+        names = ("batch_size", "learning_rate", "schedule", "weight_decay")
+        said = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        warmup = min(training.warmup, self.updates // 10) if self.warmup is None else self.warmup
+        return replace(
+            training,
+            updates=self.updates,
+            warmup=warmup,
+            keep=Keep.LAST,
+            patience=None,
+            label_smoothing=0.0,
+            **said,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the config as plain JSON values."""
+        return {
+            name: value.value if isinstance(value, StrEnum) else value
+            for name, value in asdict(self).items()
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> PretrainingConfig:
+        """Return the config of plain values, or say which key is unknown and the nearest one."""
+        if not isinstance(values, Mapping):
+            raise ValueError(f"`pretraining` must be a mapping of settings, got {values!r}")
+        known = [each.name for each in fields(cls)]
+        return cls(
+            **{check_name("pretraining key", key, known): value for key, value in values.items()}
+        )
+
+
+def pretrain(
+    model: Classifier,
+    split: Split,
+    config: PretrainingConfig,
+    training: TrainingConfig,
+    *,
+    validation: Split | None = None,
+    folder: str | Path | None = None,
+    watch: Watch | None = None,
+    say: Callable[[str], None] = lambda line: None,
+) -> History:
+    """Pretrain the encoder of a classifier on its task's own inputs, or take that up again.
+
+    The labels are never looked at. When the stage is done the encoder holds what it learned, and
+    the head its first weights; until then the model is as it was.
+
+    Args:
+        model: The classifier, with its first weights.
+        split: The training examples.
+        config: What is told, and for how long.
+        training: The training that follows.
+        validation: Examples whose hidden tokens are told along the way, for the record.
+        folder: Where this stage's checkpoints go; not the folder of the training that follows.
+        watch: Told after every update.
+        say: Told of anything unusual, one line at a time.
+    """
+    if split.kind is Kind.LANGUAGE or model.config.input is Input.PATCH:
+        raise ValueError(
+            "`pretraining` must be left out for language tasks and patch inputs, got "
+            f"{split.kind.value} examples with {model.config.input} input"
+        )
+    teller = Teller(model.config, config, seed=training.seed)
+    teller.to(next(model.parameters()).device)
+    teller.encoder.load_state_dict(model.encoder.state_dict())
+    history = train(
+        teller,
+        split,
+        config.stage(training),
+        validation=validation,
+        folder=folder,
+        watch=watch,
+        say=say,
+        recast=recast(config, split),
+    )
+    if history.status is Status.DONE:
+        model.encoder.load_state_dict(teller.encoder.state_dict())
+    return history
+
+
+@dataclass(frozen=True, slots=True)
+class TellerConfig:
+    """What a teller is made of."""
+
+    model: ModelConfig
+    pretraining: PretrainingConfig
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the config as plain JSON values."""
+        return {"model": self.model.to_dict(), "pretraining": self.pretraining.to_dict()}
+
+
+class Teller(nn.Module):
+    """An encoder that tells tokens instead of a class.
+
+        logits(x) = W field(x) + b,     u(x) = a learned vector wherever x is hidden
+
+    Learned: the encoder, the vector, W and b. Only the encoder is handed on.
+
+    Args:
+        config: Of the classifier whose encoder it is.
+        pretraining: Says whether the encoder may see the future.
+        seed: Of the head's first weights.
+    """
+
+    def __init__(self, config: ModelConfig, pretraining: PretrainingConfig, *, seed: int) -> None:
+        super().__init__()
+        if pretraining.objective is Objective.CAUSAL:
+            config = replace(config, causal=True)
+        assert config.vocabulary is not None, "a classifier knows its vocabulary"
+        self.config = TellerConfig(config, pretraining)
+        with torch.random.fork_rng(devices=[]):  # what they draw while being built is replaced
+            self.encoder = Encoder(config)
+            self.hidden = nn.Parameter(torch.zeros(config.dim))
+            self.head = nn.Linear(config.dim, config.vocabulary)
+        initialise(self, config, generator(seed, "teller"))
+        self._now: Tensor | None = None
+        self.encoder.embedding.register_forward_hook(self._hide)
+
+    def forward(self, tokens: Tensor, valid_mask: Mask | None = None) -> Tensor:
+        """Return the logits of every site's token, [batch, length, vocabulary]."""
+        self._now = tokens == HIDDEN
+        field, _ = self.encoder(tokens.clamp_min(0), valid_mask)
+        return self.head(field[:, self.config.model.prefix :])
+
+    def _hide(self, module: nn.Module, inputs: tuple[Tensor, ...], u: Field) -> Field:
+        assert self._now is not None, "set by forward"
+        return torch.where(self._now[..., None], self.hidden.to(u.dtype), u)
+
+
+def recast(config: PretrainingConfig, split: Split) -> Recast:
+    """Return what makes a batch with tokens to be told out of a batch with classes.
+
+    masked    labels = tokens where hidden; the rest, padding too, is not judged
+    causal    labels(x) = tokens(x + 1), up to the last real token
+    """
+    share = config.share or usual_share(split)
+
+    def change(batch: Batch, chance: torch.Generator) -> Batch:
+        tokens, valid = batch.tokens, batch.valid_mask
+        if batch.second_tokens is not None and batch.second_mask is not None:
+            tokens = torch.cat((tokens, batch.second_tokens))
+            valid = torch.cat((valid, batch.second_mask))
+        if config.objective is Objective.CAUSAL:
+            after = torch.where(valid, tokens, IGNORED)[:, 1:]
+            return Batch(tokens, valid, nn.functional.pad(after, (0, 1), value=IGNORED))
+        hidden = choose_hidden(valid, share, chance)
+        labels = torch.where(hidden, tokens, IGNORED)
+        return Batch(torch.where(hidden, HIDDEN, tokens), valid, labels)
+
+    return change
+
+
+def choose_hidden(valid_mask: Mask, share: float, chance: torch.Generator) -> Mask:
+    """Choose a share of the real tokens of every sequence, at least one of them.
+
+    The number is exact: max(1, round(share · tokens)); padding is never chosen.
+    """
+    draws = torch.rand(valid_mask.shape, generator=chance).masked_fill(~valid_mask, 2.0)
+    counts = valid_mask.sum(dim=1, keepdim=True)
+    wanted = torch.round(share * counts).long().clamp_min(1)
+    ranks = draws.argsort(dim=1).argsort(dim=1)
+    return (ranks < wanted) & valid_mask
+
+
+def usual_share(split: Split) -> float:
+    """Return the share hidden by Amos et al. (2024): pixels 50 %, text 15 %, ListOps 10 %."""
+    if split.kind is Kind.IMAGE:
+        return 0.5
+    return 0.1 if split.vocabulary < _SYMBOLS else 0.15
