@@ -6,7 +6,7 @@ u_t = Σ_k F_k(u, t),    u(t_0) = u_0        →        u(t_0), u(t_1), …
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -69,6 +69,8 @@ def integrate(
     method: Tableau | str = RK4,
     splitting: Splitting | str | None = None,
     substeps: int = 1,
+    project: Callable[[Field], Field] | None = None,
+    ceiling: float | None = None,
 ) -> Trajectory:
     """Integrate an equation from its start through the times given.
 
@@ -84,14 +86,17 @@ def integrate(
         method: A tableau or its name.
         splitting: Lie or Strang to give the terms turns; None to step their sum.
         substeps: Steps between one time and the next.
+        project: Applied after every step, where the field must stay on a surface; a rate that is
+            tangent to the surface keeps the method's order.
+        ceiling: A field beyond this has blown up; 10⁸ times the start unless given.
     """
     terms = _as_terms(dynamics)
-    clock = _check_times(times)
+    clock = check_times(times)
     tableau = find_tableau(method)
     check_positive("substeps", substeps)
     split = None if splitting is None else check_one_of("splitting", splitting, Splitting)
     whole = add_terms(terms)
-    ceiling = GROWTH * (1 + float(u0.detach().abs().max()))
+    ceiling = blow_up_ceiling(u0) if ceiling is None else ceiling
     u, states = u0, [u0]
     for start, end in itertools.pairwise(clock):
         dt = (end - start) / substeps
@@ -100,8 +105,9 @@ def integrate(
             before = u
             if split is None:
                 u = step(whole, u, t, dt, tableau)
+                u = project(u) if project else u
             else:
-                u = split_step(terms, u, t, dt, tableau=tableau, splitting=split)
+                u = split_step(terms, u, t, dt, tableau=tableau, splitting=split, project=project)
             if not float(u.detach().abs().max()) <= ceiling:  # NaN compares false
                 raise _explain(terms, before, t, dt, tableau, split)
         states.append(u)
@@ -113,6 +119,25 @@ def integrate(
     )
 
 
+def blow_up_ceiling(u0: Field) -> float:
+    """Give the size beyond which a field that began like this has blown up.
+
+    10⁸ (1 + max|u_0|)
+    """
+    return GROWTH * (1 + float(u0.detach().abs().max()))
+
+
+def check_times(times: Tensor | Sequence[float]) -> list[float]:
+    """Return at least two increasing times as numbers, or say what is wrong with them."""
+    clock = [float(each) for each in times]
+    if len(clock) < 2 or any(not b > a for a, b in itertools.pairwise(clock)):
+        raise ValueError(
+            f"`times` must be at least two increasing times, got {clock[:4]}; "
+            "use torch.linspace(start, end, n)"
+        )
+    return clock
+
+
 def _as_terms(dynamics: Rhs | Term | Sequence[Term]) -> tuple[Term, ...]:
     if isinstance(dynamics, Term):
         return (dynamics,)
@@ -121,16 +146,6 @@ def _as_terms(dynamics: Rhs | Term | Sequence[Term]) -> tuple[Term, ...]:
             raise ValueError("`dynamics` must have at least one term, got none; pass Term(…)")
         return tuple(dynamics)
     return (Term(name="rhs", rhs=dynamics),)
-
-
-def _check_times(times: Tensor | Sequence[float]) -> list[float]:
-    clock = [float(each) for each in times]
-    if len(clock) < 2 or any(not b > a for a, b in itertools.pairwise(clock)):
-        raise ValueError(
-            f"`times` must be at least two increasing times, got {clock[:4]}; "
-            "use torch.linspace(start, end, n)"
-        )
-    return clock
 
 
 def _explain(

@@ -9,7 +9,7 @@ term. The error of a splitting is made of commutators, so terms that commute spl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 
 from depthpde.shapes import Field
@@ -47,7 +47,14 @@ def schedule(splitting: Splitting, num_terms: int) -> tuple[tuple[int, float], .
 
 
 def split_step(
-    terms: Sequence[Term], u: Field, t: float, dt: float, *, tableau: Tableau, splitting: Splitting
+    terms: Sequence[Term],
+    u: Field,
+    t: float,
+    dt: float,
+    *,
+    tableau: Tableau,
+    splitting: Splitting,
+    project: Callable[[Field], Field] | None = None,
 ) -> Field:
     """Advance the field by one step, the terms taking turns.
 
@@ -63,10 +70,12 @@ def split_step(
         dt: The step.
         tableau: Method of a turn without an exact flow.
         splitting: Lie or Strang.
+        project: Applied after every turn, where the field must stay on a surface.
     """
     elapsed = [0.0] * len(terms)
     for index, fraction in schedule(splitting, len(terms)):
         term, start, turn = terms[index], t + elapsed[index] * dt, fraction * dt
         u = term.flow(u, start, turn) if term.flow else step(term, u, start, turn, tableau)
+        u = project(u) if project else u
         elapsed[index] += fraction
     return u

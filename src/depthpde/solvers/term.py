@@ -12,11 +12,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from depthpde.operators.boundary import Boundary
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from depthpde.operators.boundary import Boundary, open_edges
 from depthpde.operators.diffusion.dispatch import diffuse
 from depthpde.operators.laplacian import laplacian
 from depthpde.operators.stability import Scheme
-from depthpde.shapes import Field
+from depthpde.shapes import Field, Mask
 from depthpde.solvers.tableau import Tableau
 
 Rhs = Callable[[Field, float], Field]
@@ -76,7 +80,13 @@ class Term:
     """What an explicit step must keep."""
 
 
-def diffusion_term(alpha: float, *, dx: float = 1.0, boundary: Boundary = Boundary.NO_FLUX) -> Term:
+def diffusion_term(
+    alpha: float | Tensor,
+    *,
+    dx: float = 1.0,
+    boundary: Boundary = Boundary.NO_FLUX,
+    valid_mask: Mask | None = None,
+) -> Term:
     """Make the diffusion term with all that it knows about itself.
 
         F(u) = α/dx² L u,    solve = (I − rL)⁻¹,    flow = exp(rL),    r = α dt/dx² ≤ ℓ/4
@@ -84,19 +94,64 @@ def diffusion_term(alpha: float, *, dx: float = 1.0, boundary: Boundary = Bounda
     ℓ is the method's stable interval on the real axis: r ≤ 1/2 for Euler.
 
     Args:
-        alpha: Diffusivity α.
+        alpha: Diffusivity α; one number, or one for each feature.
         dx: Distance between sites.
         boundary: What the ends see.
+        valid_mask: True = real token; padding is a no-flux wall.
     """
     rate = alpha / dx**2
+
+    def rhs(u: Field, t: float) -> Field:
+        edges = None if valid_mask is None else open_edges(u, valid_mask=valid_mask)
+        return rate * laplacian(u, boundary=boundary, edges=edges)
+
+    def evolve(u: Field, ratio: float | Tensor, scheme: Scheme) -> Field:
+        return diffuse(u, ratio, scheme=scheme, boundary=boundary, valid_mask=valid_mask)
+
     return Term(
         name="diffusion",
-        rhs=lambda u, t: rate * laplacian(u, boundary=boundary),
-        solve=lambda v, scale, t: diffuse(
-            v, rate * scale, scheme=Scheme.BACKWARD_EULER, boundary=boundary
-        ),
-        flow=lambda u, t, dt: diffuse(u, rate * dt, scheme=Scheme.EXACT, boundary=boundary),
-        limit=Limit(quantity="r = α dt/dx²", rate=rate, stiffness=4.0),
+        rhs=rhs,
+        solve=lambda v, scale, t: evolve(v, rate * scale, Scheme.BACKWARD_EULER),
+        flow=lambda u, t, dt: evolve(u, rate * dt, Scheme.EXACT),
+        limit=Limit(quantity="r = α dt/dx²", rate=_largest(rate), stiffness=4.0),
+    )
+
+
+def transport_term(rate: float | Tensor, *, valid_mask: Mask | None = None) -> Term:
+    """Make the causal form of diffusion: what a site takes from the one before it.
+
+        F(u)_i = c (u_{i−1} − u_i),  the first site kept,    solve = (I + r(I − S))⁻¹,    r = c dt
+
+    A site never sees its future. An explicit Euler step is the upwind scheme: it keeps the range
+    while r ≤ 1. The real part of every eigenvalue is −c, so stiffness is 2 for the same bound.
+
+    Args:
+        rate: c; one number, or one for each feature.
+        valid_mask: True = real token; padding gives nothing and takes nothing.
+    """
+
+    def rhs(u: Field, t: float) -> Field:
+        flux = u[:, :-1] - u[:, 1:]
+        if valid_mask is not None:
+            flux = flux * (valid_mask[:, :-1] & valid_mask[:, 1:])[..., None]
+        return F.pad(rate * flux, (0, 0, 1, 0))
+
+    def solve(v: Field, scale: float, t: float) -> Field:
+        ratio = torch.as_tensor(rate * scale, dtype=v.dtype, device=v.device)
+        taken = torch.ones_like(v[..., :1]) * ratio
+        if valid_mask is not None:
+            taken = taken * valid_mask[..., None] * F.pad(valid_mask, (1, -1))[..., None]
+        y = [v[:, 0]]
+        for site in range(1, v.shape[1]):
+            r = taken[:, site]
+            y.append((v[:, site] + r * y[-1]) / (1 + r))
+        return torch.stack(y, dim=1)
+
+    return Term(
+        name="diffusion",
+        rhs=rhs,
+        solve=solve,
+        limit=Limit(quantity="r = c dt", rate=_largest(rate), stiffness=2.0),
     )
 
 
@@ -117,6 +172,10 @@ def add_terms(terms: tuple[Term, ...]) -> Term:
         return rate
 
     return Term(name=" + ".join(term.name for term in terms), rhs=total)
+
+
+def _largest(rate: float | Tensor) -> float:
+    return float(rate.detach().max()) if isinstance(rate, Tensor) else float(rate)
 
 
 def _spell(bound: float) -> str:
