@@ -1,0 +1,83 @@
+"""A grid in a file of a person's own."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import yaml
+
+from depthpde.experiments.grid_file import read_plan
+
+GRID = {
+    "name": "width",
+    "question": "Does width matter?",
+    "tasks": ["listops-mini"],
+    "seeds": [3, 5],
+    "model": {"dim": 16},
+    "training": {"updates": 20, "warmup": 2},
+    "variants": {
+        "narrow": None,
+        "wide": {"words": "twice as wide", "model": {"dim": 32}, "training": {"updates": 10}},
+    },
+}
+
+
+def write(tmp_path, file="grid.json", **changes):
+    path = tmp_path / file
+    said = {key: each for key, each in (GRID | changes).items() if each != "left out"}
+    path.write_text(json.dumps(said) if path.suffix == ".json" else yaml.safe_dump(said))
+    return path
+
+
+@pytest.mark.parametrize("name", ["grid.json", "grid.yaml", "grid.yml"])
+def test_a_file_becomes_a_plan(tmp_path, name):
+    plan = read_plan(write(tmp_path, name))
+    assert (plan.name, plan.question, plan.baseline) == ("width", "Does width matter?", "narrow")
+    assert [cell.seed for cell, _ in plan.cells] == [3, 3, 5, 5]
+    sizes = [(run.model.dim, run.training.updates) for run in plan.runs]
+    assert sizes[:2] == [(16, 20), (32, 10)]
+    assert plan.grid.variants["wide"] == {"words": "twice as wide"}
+
+
+def test_the_command_line_wins_over_the_file(tmp_path):
+    plan = read_plan(write(tmp_path, tasks="left out"), seeds=1, tasks=["text-mini"])
+    assert [(cell.task, cell.seed) for cell, _ in plan.cells] == [("text-mini", 0)] * 2
+
+
+def test_a_file_without_a_name_has_that_of_its_file(tmp_path):
+    assert read_plan(write(tmp_path, "mine.json", name="left out")).name == "mine"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"variant": {}}, r"grid.json: `the file` must be one of .* did you mean 'variants'"),
+        ({"variants": "left out"}, "`variants` must be given"),
+        ({"variants": ["a"]}, "`variants` must be a mapping"),
+        ({"variants": {"a": {"mdel": {}}}}, "`variants.a` must be one of .*did you mean 'model'"),
+        ({"variants": {"a": {"model": 3}}}, "`a.model` must be a mapping, got 3"),
+        ({"tasks": "listops-mini"}, "`tasks` must be a list, got 'listops-mini'"),
+        ({"tasks": ["listop-mini"]}, "`preset` 'mini' must be of a task it knows"),
+        ({"seeds": "six"}, "`seeds` must be a whole number, or a list of such, got 'six'"),
+        ({"seeds": [0, -1]}, "`seeds` must be a whole number, or a list"),
+        ({"preset": "maxi"}, "`preset` must be one of .*did you mean 'mini'"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said(tmp_path, changes, message):
+    with pytest.raises(ValueError, match=message):
+        read_plan(write(tmp_path, **changes))
+
+
+def test_a_file_of_another_kind_or_form_is_refused(tmp_path):
+    path = tmp_path / "grid.toml"
+    path.write_text("")
+    with pytest.raises(ValueError, match=r"must be a .json, .yaml or .yml file, got 'grid.toml'"):
+        read_plan(path)
+    for name, text in (("a.yaml", "a: [1"), ("a.json", "{")):
+        (tmp_path / name).write_text(text)
+        with pytest.raises(ValueError, match=name):
+            read_plan(tmp_path / name)
+    (tmp_path / "list.yaml").write_text("- a")
+    with pytest.raises(ValueError, match="`the file` must be a mapping"):
+        read_plan(tmp_path / "list.yaml")
