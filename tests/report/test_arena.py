@@ -79,3 +79,10 @@ def test_every_task_has_its_line_between_chance_and_certainty():
 def test_refuses(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize("escaped", range(7))
+def test_the_interval_of_a_rate_is_that_of_the_exact_binomial_test(escaped):
+    found = escape_rate([90.0] * escaped + [50.0] * (6 - escaped), 50.0, examples=20_000)
+    exact = stats.binomtest(escaped, 6).proportion_ci(0.95, method="exact")
+    assert (found.interval.low, found.interval.high) == pytest.approx((exact.low, exact.high))

@@ -105,7 +105,7 @@ def escape_rate(
         examples: Examples in the test set.
         level: Of the interval for the rate.
     """
-    from scipy.stats import binomtest
+    from scipy.special import betaincinv  # scipy.stats takes a second to import
 
     runs = np.asarray(accuracies, dtype=np.float64)
     if runs.ndim != 1 or not len(runs):
@@ -113,19 +113,16 @@ def escape_rate(
             f"`accuracies` must be a list with one number a run, got shape {list(runs.shape)}"
         )
     margin = 3 * standard_error(line, examples)
-    escaped = int((runs > line + margin).sum())
-    exact = binomtest(escaped, len(runs)).proportion_ci(level, method="exact")
+    escaped, n = int((runs > line + margin).sum()), len(runs)
+    tail = (1 - check_range("level", level, 0.5, 0.9999)) / 2
+    low = float(betaincinv(escaped, n - escaped + 1, tail)) if escaped else 0.0
+    high = float(betaincinv(escaped + 1, n - escaped, 1 - tail)) if escaped < n else 1.0
     return Escape(
         line=line,
         margin=margin,
         escaped=escaped,
-        n=len(runs),
-        interval=Interval(
-            low=float(exact.low),
-            high=float(exact.high),
-            level=level,
-            method=IntervalMethod.EXACT,
-        ),
+        n=n,
+        interval=Interval(low=low, high=high, level=level, method=IntervalMethod.EXACT),
     )
 
 

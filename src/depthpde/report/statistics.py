@@ -188,13 +188,15 @@ def sign_flip_p(differences: ArrayLike, *, seed: int = 0) -> float:
     if len(d) > EXACT_UP_TO:
         random = np.random.default_rng(derive(seed, "sign-flip"))
         rounds, size = DRAWS
-        patterns = (random.choice((-1.0, 1.0), (size, len(d))) for _ in range(rounds))
-        reached = sum(int(np.count_nonzero(np.abs(each @ d) >= bar)) for each in patterns)
+        bytes_of = (random.integers(0, 256, (size, -(-len(d) // 8)), "u1") for _ in range(rounds))
+        bits = (np.unpackbits(each, axis=1, count=len(d)) for each in bytes_of)
+        sums = (2 * (each @ d) - d.sum() for each in bits)  # a bit of 0 is a flip
+        reached = sum(int(np.count_nonzero(np.abs(each) >= bar)) for each in sums)
         return (1 + reached) / (1 + rounds * size)
-    sums = d[:1]  # the first sign is fixed: a pattern and its mirror count together
+    reach = d[:1]  # the first sign is fixed: a pattern and its mirror count together
     for each in d[1:]:
-        sums = np.concatenate((sums + each, sums - each))
-    return float(np.mean(np.abs(sums) >= bar))
+        reach = np.concatenate((reach + each, reach - each))
+    return float(np.mean(np.abs(reach) >= bar))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

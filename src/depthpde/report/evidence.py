@@ -1,0 +1,239 @@
+"""Records and a grid → numbers: accuracies, paired differences, escapes, what is missing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from depthpde.errors import check_name
+from depthpde.experiments.record import Grid, Record
+from depthpde.report.anatomy import Role, position_of, role_of
+from depthpde.report.arena import Escape, escape_rate
+from depthpde.report.statistics import Comparison, compare
+from depthpde.report.strata import Overall, compare_over_tasks, paired
+
+Cell = tuple[str, str]
+"""Task and variant."""
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A run that a grid asks for and that has no result."""
+
+    task: str
+    variant: str
+    seed: int
+    run: str
+    state: str
+    """Pending, running, interrupted, failed …; as the run's own status says it."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Evidence:
+    """What the finished runs of one grid show."""
+
+    name: str
+    question: str
+    baseline: str
+    tasks: tuple[str, ...]
+    """In the order of the grid."""
+    variants: tuple[str, ...]
+    """In the order of the grid, the baseline first."""
+    words: Mapping[str, str]
+    """Variant → what it is; empty where the grid says nothing."""
+    runs: Mapping[Cell, Mapping[int, Record]]
+    """Cell → seed → finished run."""
+    missing: tuple[Missing, ...]
+
+    def accuracies(self, task: str, variant: str) -> dict[int, float]:
+        """Return seed → test accuracy in percent, in the order of seeds."""
+        found = {seed: score(run) for seed, run in self.runs.get((task, variant), {}).items()}
+        return {seed: each for seed, each in sorted(found.items()) if each is not None}
+
+    def pairs(self, task: str, variant: str) -> dict[int, float]:
+        """Return seed → variant − baseline, in points, for the seeds that both have."""
+        return paired(self.accuracies(task, variant), self.accuracies(task, self.baseline))
+
+    def records(self, variant: str) -> list[Record]:
+        """Return the finished runs of a variant, by task and seed."""
+        found = (self.runs.get((task, variant), {}) for task in self.tasks)
+        return [run for runs in found for _, run in sorted(runs.items())]
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """The variants that are compared with the baseline."""
+        return tuple(each for each in self.variants if each != self.baseline)
+
+    @property
+    def seeds(self) -> tuple[int, int]:
+        """The least and the largest number of finished seeds of a cell that the grid has."""
+        asked = {(each.task, each.variant) for each in self.missing} | set(self.runs)
+        counts = [len(self.runs.get(cell, {})) for cell in asked]
+        return (min(counts), max(counts)) if counts else (0, 0)
+
+    def role(self, variant: str) -> Role:
+        """Say what a variant is: the baseline, ours, or a control."""
+        if variant == self.baseline:
+            return Role.BASELINE
+        run = next(iter(self.records(variant)), None)
+        return Role.OURS if run is None else role_of(run.config)
+
+    def select(
+        self, *, tasks: Iterable[str] | None = None, variants: Iterable[str] | None = None
+    ) -> Evidence:
+        """Return the part that speaks of some tasks and variants; the baseline always stays.
+
+        Args:
+            tasks: Names of tasks; all if not given.
+            variants: Names of variants; all if not given.
+        """
+        chosen = {check_name("tasks", each, self.tasks) for each in tasks or self.tasks}
+        kept = {
+            check_name("variants", each, self.variants) for each in variants or self.variants
+        } | {self.baseline}
+        return replace(
+            self,
+            tasks=tuple(each for each in self.tasks if each in chosen),
+            variants=tuple(each for each in self.variants if each in kept),
+            runs={
+                cell: runs
+                for cell, runs in self.runs.items()
+                if cell[0] in chosen and cell[1] in kept
+            },
+            missing=tuple(m for m in self.missing if m.task in chosen and m.variant in kept),
+        )
+
+
+def gather(grid: Grid, records: Mapping[str, Record]) -> Evidence:
+    """Gather what the finished runs of a grid show.
+
+    Args:
+        grid: Which runs, and what they are called.
+        records: Run id → record.
+    """
+    runs: dict[Cell, dict[int, Record]] = {}
+    missing = []
+    for cell in grid.cells:
+        record = records.get(cell.run)
+        if record is not None and score(record) is not None:
+            runs.setdefault((cell.task, cell.variant), {})[cell.seed] = record
+            continue
+        state = "pending" if record is None else _state(record)
+        missing.append(Missing(cell.task, cell.variant, cell.seed, cell.run, state))
+    tasks = dict.fromkeys(cell.task for cell in grid.cells)
+    variants = dict.fromkeys(cell.variant for cell in grid.cells)
+    return Evidence(
+        name=grid.name,
+        question=grid.question,
+        baseline=grid.baseline,
+        tasks=tuple(tasks),
+        variants=(grid.baseline, *(each for each in variants if each != grid.baseline)),
+        words={name: str(said.get("words", "")) for name, said in grid.variants.items()},
+        runs=runs,
+        missing=tuple(missing),
+    )
+
+
+def score(record: Record) -> float | None:
+    """Return a run's test accuracy in percent; None while it has none.
+
+    A run that diverged until its weights were no numbers says one class for everything; it counts
+    as the largest class, so that what breaks is never left out of an average.
+    """
+    try:
+        accuracy = record.accuracy
+        if accuracy is None and record.result is not None and record.state == "diverged":
+            accuracy = float(record.result["trivial"]["majority"])
+    except (KeyError, TypeError, ValueError):
+        return None
+    return accuracy if accuracy is not None and math.isfinite(accuracy) else None
+
+
+def by_task(evidence: Evidence) -> dict[str, dict[str, Comparison]]:
+    """Compare every variant with the baseline on each task by itself.
+
+    Variants that share fewer than two seeds with the baseline are left out.
+
+    Returns:
+        Task → variant → comparison; Holm's correction is over the variants of a task.
+    """
+    found = {}
+    for task in evidence.tasks:
+        enough = [each for each in evidence.others if len(evidence.pairs(task, each)) >= 2]
+        runs = {each: evidence.accuracies(task, each) for each in enough}
+        found[task] = compare(evidence.accuracies(task, evidence.baseline), runs)
+    return found
+
+
+def over_all(evidence: Evidence, *, against: str | None = None) -> dict[str, Overall]:
+    """Compare every variant over the tasks on which it shares a seed with the baseline.
+
+    Args:
+        evidence: The runs.
+        against: Another variant than the baseline to compare with.
+    """
+    reference = evidence.baseline if against is None else against
+    baseline = {task: evidence.accuracies(task, reference) for task in evidence.tasks}
+    variants = {}
+    for variant in evidence.variants:
+        runs = {task: evidence.accuracies(task, variant) for task in evidence.tasks}
+        shared = {task: each for task, each in runs.items() if paired(each, baseline[task])}
+        if shared and variant != reference:
+            variants[variant] = shared
+    return compare_over_tasks(baseline, variants)
+
+
+def trivial(evidence: Evidence, task: str) -> dict[str, float]:
+    """Return what a task gives without long range, name → percent, lowest first."""
+    found: dict[str, float] = {}
+    for (each, _), runs in evidence.runs.items():
+        for run in runs.values() if each == task else ():
+            lines = (run.result or {}).get("trivial")
+            for name, line in lines.items() if isinstance(lines, Mapping) else ():
+                if isinstance(line, int | float) and math.isfinite(line):
+                    found.setdefault(str(name), float(line))
+    return dict(sorted(found.items(), key=lambda item: (item[1], item[0])))
+
+
+def escapes(evidence: Evidence, task: str) -> dict[str, Escape]:
+    """Count for each variant the runs that are clearly past the task's highest trivial line."""
+    lines = trivial(evidence, task)
+    found: dict[str, Escape] = {}
+    for variant in evidence.variants if lines else ():
+        runs = evidence.runs.get((task, variant), {})
+        examples = [_examples(run) for run in runs.values()]
+        if runs and all(examples):
+            reached = list(evidence.accuracies(task, variant).values())
+            line = max(lines.values())
+            found[variant] = escape_rate(reached, line, examples=min(examples))
+    return found
+
+
+def placed_at(evidence: Evidence) -> dict[str, str]:
+    """Find the variant that stands for each position: diffusion there and nowhere else.
+
+    Returns:
+        Position → variant. Of several, the one called like the position, else the grid's first.
+    """
+    found: dict[str, str] = {}
+    for variant in evidence.others:
+        run = next(iter(evidence.records(variant)), None)
+        position = None if run is None else position_of(run.config)
+        if position is None:
+            continue
+        if position not in found or variant.replace(" ", "_") == position:
+            found[position] = variant
+    return found
+
+
+def _examples(record: Record) -> int:
+    test = (record.result or {}).get("test")
+    count = test.get("targets") if isinstance(test, Mapping) else None
+    return count if isinstance(count, int) and count > 0 else 0
+
+
+def _state(record: Record) -> str:
+    if record.result is not None:
+        return "without a score"
+    return str(record.status.get("state", "pending"))

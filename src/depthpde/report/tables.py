@@ -1,0 +1,168 @@
+"""The tables of a report: paired differences, costs, findings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from depthpde.report.evidence import Evidence, by_task, escapes, over_all, trivial
+from depthpde.report.spelling import plain, short_tasks, signed, spell, spell_interval, spell_p
+from depthpde.report.statistics import Comparison, mean, too_few
+from depthpde.report.strata import Overall
+from depthpde.report.table import Entry, Table
+
+LEVEL = 0.05
+"""A corrected p up to this gets a star."""
+
+
+def paired_table(evidence: Evidence) -> Table:
+    """Tabulate variants by tasks: the baseline's accuracy, then each variant's difference from it.
+
+    The mean difference is over tasks, with its 95 % interval and Holm's p over all variants; see
+    `compare_over_tasks`. Use ``evidence.select(tasks=…, variants=…)`` for a part.
+    """
+    short = short_tasks(evidence.tasks)
+    overall, single = over_all(evidence), by_task(evidence)
+    low, high = evidence.seeds
+    seeds = f"{high}" if low == high else f"{low} to {high}"
+    plural = "" if low == high == 1 else "s"
+    return Table(
+        title=f"{evidence.name} · {', '.join(evidence.tasks)} · {seeds} paired seed{plural}",
+        heads=("", *(short[task] for task in evidence.tasks), "mean Δ [95 % CI]", "p (Holm)"),
+        rows=(
+            _baseline_row(evidence),
+            *(_row(evidence, variant, single, overall.get(variant)) for variant in evidence.others),
+        ),
+        notes=_notes(evidence, short),
+        warnings=_warnings(evidence, overall),
+        tidy=tuple(_tidy(evidence, single, overall)),
+    )
+
+
+def _baseline_row(evidence: Evidence) -> tuple[Entry, ...]:
+    cells = [_accuracy(evidence, task, evidence.baseline) for task in evidence.tasks]
+    return (Entry(plain(evidence.baseline)), *cells, Entry("—"), Entry("—"))
+
+
+def _accuracy(evidence: Evidence, task: str, variant: str) -> Entry:
+    runs = evidence.accuracies(task, variant)
+    if not runs:
+        return Entry("…", "no finished run yet")
+    said = ", ".join(f"seed {seed}: {spell(each)}" for seed, each in runs.items())
+    return Entry(
+        spell(mean(list(runs.values()))), f"mean of n = {len(runs)} ({said})", (task, variant)
+    )
+
+
+def _row(
+    evidence: Evidence,
+    variant: str,
+    single: Mapping[str, Mapping[str, Comparison]],
+    overall: Overall | None,
+) -> tuple[Entry, ...]:
+    cells = [
+        _difference(evidence, task, variant, single[task].get(variant)) for task in evidence.tasks
+    ]
+    if overall is None:
+        return (Entry(plain(variant)), *cells, Entry("…"), Entry("…"))
+    part = "" if overall.tasks == len(evidence.tasks) else f" ({_count(overall.tasks, 'task')})"
+    text = f"{signed(overall.mean)} {spell_interval(overall.interval)}{part}"
+    star = overall.p_holm <= LEVEL
+    title = (
+        f"n = {overall.n} pairs on {_count(overall.tasks, 'task')}, p = {spell_p(overall.p)} alone"
+    )
+    said = spell_p(overall.p_holm) + (" *" if star else "")
+    return (
+        Entry(plain(variant), evidence.words.get(variant, "")),
+        *cells,
+        Entry(text, title, ("", variant), strong=star),
+        Entry(said, title, strong=star),
+    )
+
+
+def _difference(
+    evidence: Evidence, task: str, variant: str, comparison: Comparison | None
+) -> Entry:
+    pairs = evidence.pairs(task, variant)
+    if not pairs:
+        return Entry("…", "no pair of finished runs yet")
+    said = ", ".join(f"seed {seed}: {signed(each)}" for seed, each in pairs.items())
+    interval = None if comparison is None else comparison.interval
+    title = f"n = {len(pairs)}, 95 % interval {spell_interval(interval)} ({said})"
+    return Entry(signed(mean(list(pairs.values()))), title, (task, variant))
+
+
+def _notes(evidence: Evidence, short: Mapping[str, str]) -> tuple[str, ...]:
+    lines = []
+    for task in evidence.tasks:
+        said = ", ".join(f"{name} {spell(line)}" for name, line in trivial(evidence, task).items())
+        if said:
+            lines.append(f"{said} ({short[task]})")
+    notes = [f"trivial: {' · '.join(lines)}"] if lines else []
+    plateaus = (_escaped(evidence, task, short[task]) for task in evidence.tasks)
+    notes += [each for each in plateaus if each]
+    return tuple(notes)
+
+
+def _escaped(evidence: Evidence, task: str, short: str) -> str:
+    found = escapes(evidence, task)
+    if not found:
+        return ""
+    line = f"{spell(next(iter(found.values())).line)} on {short}"
+    if all(each.escaped == each.n for each in found.values()):
+        return f"every run is past {line}"
+    if not any(each.escaped for each in found.values()):
+        return f"no run is past {line}"
+    counts = (f"{plain(variant)} {each.escaped}/{each.n}" for variant, each in found.items())
+    return f"escaped the plateau of {line}: {', '.join(counts)}"
+
+
+def _warnings(evidence: Evidence, overall: Mapping[str, Overall]) -> tuple[str, ...]:
+    warnings = []
+    asked = len(evidence.missing) + sum(len(runs) for runs in evidence.runs.values())
+    if evidence.missing:
+        cells = dict.fromkeys((m.task, m.variant) for m in evidence.missing)
+        named = [f"{plain(variant)} on {task}" for task, variant in list(cells)[:3]]
+        more = f" and {len(cells) - 3} more" if len(cells) > 3 else ""
+        warnings.append(
+            f"{len(evidence.missing)} of {asked} runs have no result yet: {', '.join(named)}{more}"
+        )
+    least = min((each.n for each in overall.values()), default=0)
+    said = too_few(least, comparisons=len(overall)) if least else None
+    if said:
+        warnings.append(said.replace("paired seeds", "pairs of runs").replace("seeds can", "can"))
+    return tuple(warnings)
+
+
+def _tidy(
+    evidence: Evidence,
+    single: Mapping[str, Mapping[str, Comparison]],
+    overall: Mapping[str, Overall],
+) -> list[dict[str, object]]:
+    rows: list[dict[str, object]] = []
+    for variant in evidence.variants:
+        for task in (*evidence.tasks, "all tasks"):
+            each = overall.get(variant) if task == "all tasks" else single[task].get(variant)
+            runs = {} if task == "all tasks" else evidence.accuracies(task, variant)
+            if each is None and not runs:
+                continue
+            interval = each.interval if each else None
+            cell = evidence.runs.get((task, variant), {})
+            rows.append(
+                {
+                    "variant": variant,
+                    "task": task,
+                    "accuracy": mean(list(runs.values())) if runs else "",
+                    "difference": each.mean if each else "",
+                    "low": interval.low if interval else "",
+                    "high": interval.high if interval else "",
+                    "n": each.n if each else len(runs),
+                    "p": each.p if each else "",
+                    "p_holm": each.p_holm if each else "",
+                    "runs": " ".join(run.id for _, run in sorted(cell.items())),
+                }
+            )
+    return rows
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" + ("" if number == 1 else "s")

@@ -1,0 +1,137 @@
+import json
+
+import pytest
+
+from depthpde.experiments.record import run_folder
+from depthpde.report.anatomy import Role
+from depthpde.report.evidence import (
+    by_task,
+    escapes,
+    gather,
+    over_all,
+    placed_at,
+    score,
+    trivial,
+)
+from depthpde.report.results import read_results
+from report import synthesis
+
+
+def read(results):
+    found = read_results(results)
+    return gather(found.grids["placement"], found.records)
+
+
+def test_accuracies_are_those_of_the_records(evidence):
+    found = evidence.accuracies("text-mini", "after_embedding")
+    wanted = {s: synthesis.accuracy_of("text-mini", "after_embedding", s) for s in range(6)}
+    assert found == wanted
+    assert evidence.seeds == (6, 6)
+    assert evidence.missing == ()
+
+
+def test_finds_the_effects_that_were_put_in(evidence):
+    found = over_all(evidence)
+    assert set(found) == set(evidence.others)
+    for variant, each in found.items():
+        assert each.mean == pytest.approx(synthesis.EFFECT[variant], abs=0.5)
+        assert (each.n, each.tasks) == (12, 2)
+    assert found["after_attention"].interval.high < 0 < found["after_embedding"].interval.low
+
+
+def test_differences_of_a_task_are_paired_by_seed(evidence):
+    single = by_task(evidence)["listops-mini"]["after_embedding"]
+    pairs = evidence.pairs("listops-mini", "after_embedding")
+    assert single.mean == pytest.approx(sum(pairs.values()) / 6)
+    assert pairs[3] == pytest.approx(
+        synthesis.accuracy_of("listops-mini", "after_embedding", 3)
+        - synthesis.accuracy_of("listops-mini", "baseline", 3)
+    )
+
+
+def test_compares_with_another_variant_than_the_baseline(evidence):
+    against = over_all(evidence, against="depthwise conv")
+    assert "depthwise conv" not in against
+    both = over_all(evidence)
+    difference = both["after_embedding"].mean - both["depthwise conv"].mean
+    assert against["after_embedding"].mean == pytest.approx(difference)
+
+
+def test_trivial_lines_stand_lowest_first(evidence):
+    assert list(trivial(evidence, "listops-mini").items()) == [
+        ("majority", 15.5),
+        ("root operator", 33.3),
+    ]
+
+
+def test_escapes_count_the_runs_past_the_highest_line(evidence):
+    found = escapes(evidence, "listops-mini")
+    reached = evidence.accuracies("listops-mini", "after_embedding").values()
+    margin = 3 * (33.3 * 66.7 / 5000) ** 0.5
+    assert found["after_embedding"].escaped == sum(each > 33.3 + margin for each in reached) > 0
+    assert found["after_attention"].escaped == 0
+
+
+def test_roles_and_positions_follow_from_the_configs(evidence):
+    assert [evidence.role(each) for each in evidence.variants] == [
+        Role.BASELINE, Role.OURS, Role.OURS, Role.CONTROL, Role.OURS,
+    ]  # fmt: skip
+    assert placed_at(evidence) == {
+        "after_embedding": "after_embedding",
+        "after_attention": "after_attention",
+    }
+
+
+def test_a_part_keeps_the_baseline_and_refuses_names_it_does_not_know(evidence):
+    part = evidence.select(tasks=["text-mini"], variants=["after_embedding"])
+    assert part.tasks == ("text-mini",)
+    assert part.variants == ("baseline", "after_embedding")
+    assert set(part.runs) == {("text-mini", "baseline"), ("text-mini", "after_embedding")}
+    alone = over_all(part)["after_embedding"]
+    assert alone.mean == pytest.approx(by_task(evidence)["text-mini"]["after_embedding"].mean)
+    with pytest.raises(ValueError, match=r"`tasks` must be one of .* did you mean 'text-mini'"):
+        evidence.select(tasks=["text-min"])
+    with pytest.raises(ValueError, match="`variants` must be one of"):
+        evidence.select(variants=["nothing"])
+
+
+def test_a_run_without_result_is_missing_with_its_state(results):
+    cells = json.loads((results / "grids" / "placement.json").read_text())["cells"]
+    first, second = cells[0]["run"], cells[1]["run"]
+    (run_folder(results, first) / "result.json").unlink()
+    (run_folder(results, first) / "status.json").write_text('{"state": "interrupted"}')
+    for path in run_folder(results, second).iterdir():
+        path.unlink()
+    run_folder(results, second).rmdir()
+    found = read(results)
+    states = {each.run: each.state for each in found.missing}
+    assert states == {first: "interrupted", second: "pending"}
+    assert found.seeds == (4, 6)
+    assert over_all(found)["after_embedding"].n == 10
+
+
+def test_a_run_that_broke_counts_as_the_largest_class(results):
+    run = next(iter(read(results).runs["listops-mini", "after_embedding"].values()))
+    path = run.folder / "result.json"
+    values = json.loads(path.read_text()) | {"status": "diverged", "test": None}
+    path.write_text(json.dumps(values))
+    assert read(results).accuracies("listops-mini", "after_embedding")[0] == 15.5
+    path.write_text(json.dumps(values | {"trivial": {}}))
+    assert score(read_results(results).records[run.id]) is None
+
+
+def test_a_score_that_is_no_number_is_none(results):
+    run = next(iter(read(results).runs["listops-mini", "baseline"].values()))
+    path = run.folder / "result.json"
+    values = json.loads(path.read_text())
+    path.write_text(json.dumps(values | {"test": {"accuracy": "high"}}))
+    assert [each.state for each in read(results).missing] == ["without a score"]
+
+
+def test_variants_with_one_seed_have_a_mean_and_no_interval(tmp_path):
+    synthesis.write_placement(
+        tmp_path, tasks=["text-mini"], variants=["baseline", "after_ffn"], seeds=1
+    )
+    found = read(tmp_path)
+    assert by_task(found) == {"text-mini": {}}
+    assert over_all(found)["after_ffn"].interval is None

@@ -1,0 +1,59 @@
+import json
+import shutil
+
+import pytest
+
+from depthpde.report.results import LOOSE, read_results
+from report import synthesis
+
+
+def test_an_empty_folder_says_how_to_make_one(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"must be a folder with runs.*depthpde demo"):
+        read_results(tmp_path)
+
+
+def test_broken_records_grids_and_findings_are_told_and_the_rest_is_read(results):
+    runs = sorted((results / "runs").iterdir())
+    (runs[0] / "result.json").write_text('{"format": 1, "sta')
+    config = json.loads((runs[1] / "config.json").read_text())
+    (runs[1] / "config.json").write_text(json.dumps(config | {"format": 99}))
+    (runs[2] / "config.json").unlink()
+    (results / "grids" / "half.json").write_text('{"format": 1, "name": "ha')
+    (results / "findings" / "odd.json").write_text('{"rows": [{"claim": "x"}]}')
+    found = read_results(results)
+    reasons = {each.path.name: each.reason for each in found.broken}
+    assert set(reasons) == {*(run.name for run in runs[:3]), "half.json", "odd.json"}
+    assert "not written whole" in reasons[runs[0].name]
+    assert "must be of format 1, got 99" in reasons[runs[1].name]
+    assert "config.json is missing" in reasons[runs[2].name]
+    assert "must hold rows of claims" in reasons["odd.json"]
+    assert len(found.records) == len(runs) - 3
+
+
+def test_findings_are_read_with_their_numbers(shared_results):
+    first = read_results(shared_results).findings[0]
+    assert (first.verdict, first.n, first.interval, first.p, first.experiment) == (
+        "confirmed", "30", "[+1.6, +2.0]", "0.0002", "placement",
+    )  # fmt: skip
+
+
+def test_runs_without_a_grid_are_a_grid_of_their_own(tmp_path):
+    synthesis.write_run(tmp_path, "text-mini", "after_ffn", 0)
+    synthesis.write_run(tmp_path, "text-mini", "baseline", 0)
+    grid = read_results(tmp_path).grids[LOOSE]
+    assert grid.baseline == "baseline"
+    assert [(cell.variant, cell.seed) for cell in grid.cells] == [("baseline", 0), ("after_ffn", 0)]
+
+
+def test_folders_are_read_together_and_a_finished_run_wins(shared_results, tmp_path):
+    other = tmp_path / "other"
+    shutil.copytree(shared_results, other)
+    gone = next((other / "runs").iterdir())
+    (gone / "result.json").unlink()
+    synthesis.write_run(other, "image-mini", "baseline", 0)
+    both = read_results([other, shared_results])
+    assert both.records[gone.name].result is not None
+    assert set(both.grids) == {"placement", LOOSE}
+    whole = read_results(shared_results).grids["placement"]
+    assert set(both.grids["placement"].cells) == set(whole.cells)
+    assert both.grids[LOOSE].cells[0].task == "image-mini"

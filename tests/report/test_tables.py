@@ -1,0 +1,110 @@
+import csv
+import io
+
+import pytest
+
+from depthpde.report.evidence import gather, over_all
+from depthpde.report.results import read_results
+from depthpde.report.table import Entry, Table
+from depthpde.report.tables import paired_table
+from report import synthesis
+
+
+def read(results):
+    found = read_results(results)
+    return gather(found.grids["placement"], found.records)
+
+
+def test_the_text_has_the_layout_of_a_paper_table(evidence):
+    lines = paired_table(evidence).text().splitlines()
+    assert lines[0] == "placement · listops-mini, text-mini · 6 paired seeds"
+    assert lines[1].split() == ["ListOps", "Text", "mean", "Δ", "[95", "%", "CI]", "p", "(Holm)"]
+    assert lines[2].startswith("baseline ")
+    assert lines[2].count("—") == 2
+    assert lines[3].startswith("after embedding ")
+    assert lines[3].endswith("*")
+    found = over_all(evidence)["after_embedding"]
+    assert f"+{found.mean:.1f} [+{found.interval.low:.1f}, +{found.interval.high:.1f}]" in lines[3]
+    assert "trivial: majority 15.5, root operator 33.3 (ListOps) · majority 50.0 (Text)" in lines
+    assert any(line.startswith("escaped the plateau of 33.3 on ListOps: ") for line in lines)
+    assert "every run is past 50.0 on Text" in lines
+
+
+def test_columns_line_up(evidence):
+    lines = paired_table(evidence).text().splitlines()[1:7]
+    end = lines[0].index("Text") + len("Text")
+    assert all(line[end - 1] != " " and line[end : end + 1] == " " for line in lines)
+
+
+def test_csv_holds_every_number_unrounded_with_its_runs(evidence):
+    rows = list(csv.DictReader(io.StringIO(paired_table(evidence).csv())))
+    assert len(rows) == 5 * 2 + 4  # the baseline has no difference over all tasks
+    found = over_all(evidence)
+    for row in rows:
+        if row["task"] == "all tasks":
+            assert float(row["difference"]) == found[row["variant"]].mean
+            assert float(row["p_holm"]) == found[row["variant"]].p_holm
+        else:
+            assert len(row["runs"].split()) == int(row["n"]) == 6
+            reached = evidence.accuracies(row["task"], row["variant"])
+            assert float(row["accuracy"]) == pytest.approx(sum(reached.values()) / 6)
+
+
+def test_missing_runs_and_too_few_pairs_are_warned_of(tmp_path):
+    grid = synthesis.write_placement(
+        tmp_path, tasks=["text-mini"], variants=["baseline", "after_ffn", "in_heads"], seeds=3
+    )
+    (tmp_path / "runs" / grid.cells[-1].run / "result.json").unlink()
+    table = paired_table(read(tmp_path))
+    assert "2 to 3 paired seeds" in table.title
+    assert table.warnings[0] == "1 of 9 runs have no result yet: in heads on text-mini"
+    assert table.warnings[1].startswith("2 pairs of runs cannot reach p ≤ 0.05 as the best of 2")
+    assert "\nwarning: 1 of 9" in table.text()
+
+
+def test_a_cell_without_a_pair_shows_dots_and_the_mean_says_how_many_tasks(results):
+    for run in read(results).runs["listops-mini", "after_embedding"].values():
+        (run.folder / "result.json").unlink()
+    row = paired_table(read(results)).rows[1]
+    assert row[1].text == "…"
+    assert row[3].text.endswith("(1 task)")
+
+
+def test_a_variant_without_any_run_is_all_dots(results):
+    for each in read(results).records("after_embedding"):
+        (each.folder / "result.json").unlink()
+    assert [each.text for each in paired_table(read(results)).rows[1]][1:] == ["…"] * 4
+
+
+def test_one_seed_shows_a_difference_and_says_that_it_is_one(tmp_path):
+    synthesis.write_placement(
+        tmp_path, tasks=["text-mini"], variants=["baseline", "after_ffn"], seeds=1
+    )
+    table = paired_table(read(tmp_path))
+    assert "1 paired seed" in table.title
+    assert table.rows[1][2].text.endswith("[one seed]")
+    assert "cannot reach p" in table.warnings[0]
+
+
+HOSTILE = Table(
+    title="<script>",
+    heads=("", "a|b"),
+    rows=((Entry("50 % & $x_1$ \\ {~^} #"), Entry("−0.5 *", strong=True)),),
+    notes=("Δ < 1",),
+)
+
+
+def test_markdown_and_latex_escape_what_records_say():
+    markdown = HOSTILE.markdown()
+    assert r"\<script\>" in markdown
+    assert r"a\|b" in markdown
+    assert r"**−0.5 \***" in markdown
+    latex = HOSTILE.latex()
+    row = r"50 \% \& \$x\_1\$ \textbackslash{} \{\textasciitilde{}\textasciicircum{}\} \#"
+    assert f"{row} & \\textbf{{$-$0.5 $^{{*}}$}} \\\\" in latex
+    assert r"\par\small $\Delta$ $<$ 1" in latex
+
+
+def test_a_spreadsheet_sees_no_formula():
+    table = Table(title="", heads=("", "x"), rows=((Entry("=1+1"), Entry("@cmd")),))
+    assert table.csv() == ",x\n'=1+1,'@cmd\n"
