@@ -1,0 +1,39 @@
+"""QUESTIONS: every experiment that is a grid of training runs, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from depthpde.experiments import multiscale, placement, positional, ways
+from depthpde.experiments.extent import Extent
+from depthpde.experiments.grid import Plan
+
+
+class Planner(Protocol):
+    """Makes the plan of one experiment."""
+
+    def __call__(
+        self,
+        extent: Extent = Extent.MINI,
+        *,
+        seeds: int | Sequence[int] = 6,
+        tasks: Sequence[str] | None = None,
+    ) -> Plan:
+        """Return the plan.
+
+        Args:
+            extent: How large.
+            seeds: How many, or which.
+            tasks: Other tasks than the experiment's own.
+        """
+
+
+QUESTIONS: dict[str, Planner] = {
+    placement.NAME: placement.plan,
+    multiscale.NAME: multiscale.plan,
+    multiscale.BY_POSITION: multiscale.plan_by_position,
+    positional.NAME: positional.plan,
+    ways.NAME: ways.plan,
+}
+"""Name → the plan that answers it."""
