@@ -8,9 +8,10 @@ import sys
 from collections.abc import Sequence
 
 from depthpde import __version__
-from depthpde.cli import bench, causality, data, env, theory
+from depthpde.cli import bench, causality, dash, data, env, theory
 
 VERBS = {
+    "dash": dash,
     "theory": theory,
     "data": data,
     "causality": causality,

@@ -1,0 +1,81 @@
+"""The compare page: a grid, some of its tasks and variants, and the report's own statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from depthpde.report.evidence import Evidence, gather
+from depthpde.report.spelling import plain
+from depthpde.report.table import Table
+from depthpde.report.tables import paired_table
+from depthpde.web.index import Index, Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One box that can be ticked."""
+
+    value: str
+    label: str
+    words: str
+    chosen: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparisonView:
+    """All that the page shows."""
+
+    grids: tuple[str, ...]
+    name: str
+    question: str
+    baseline: str
+    tasks: tuple[Choice, ...]
+    variants: tuple[Choice, ...]
+    table: Table | None
+    refusal: str
+    """Why there is no table; empty if there is one."""
+
+
+def draw_comparison(
+    index: Index, snapshot: Snapshot, name: str, tasks: Sequence[str], variants: Sequence[str]
+) -> ComparisonView | None:
+    """Compare what was chosen; None where there is nothing to compare.
+
+    Args:
+        index: Reads the records.
+        snapshot: What is known.
+        name: The grid; the first one if there is none of that name.
+        tasks: Names of tasks; those unknown are passed over, and none means all.
+        variants: Names of variants; likewise.
+    """
+    grids = snapshot.all_grids()
+    if not grids:
+        return None
+    grid = grids.get(name) or next(iter(grids.values()))
+    whole = gather(grid, index.records(cell.run for cell in grid.cells))
+    chosen_tasks = [each for each in whole.tasks if each in tasks] or list(whole.tasks)
+    chosen = [each for each in whole.others if each in variants] or list(whole.others)
+    table, refusal = _table(whole.select(tasks=chosen_tasks, variants=[whole.baseline, *chosen]))
+    return ComparisonView(
+        grids=tuple(grids),
+        name=grid.name,
+        question=grid.question,
+        baseline=plain(whole.baseline),
+        tasks=tuple(Choice(each, each, "", each in chosen_tasks) for each in whole.tasks),
+        variants=tuple(
+            Choice(each, plain(each), whole.words.get(each, ""), each in chosen)
+            for each in whole.others
+        ),
+        table=table,
+        refusal=refusal,
+    )
+
+
+def _table(evidence: Evidence) -> tuple[Table | None, str]:
+    if not evidence.runs:
+        return None, "None of the chosen runs has finished yet; the table appears when one has."
+    try:
+        return paired_table(evidence), ""
+    except ValueError as error:
+        return None, f"These runs cannot be compared: {error}."

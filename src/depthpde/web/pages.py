@@ -1,0 +1,66 @@
+"""From what is known to HTML: templates that escape everything they are given."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from markupsafe import Markup
+
+from depthpde import __version__
+
+STATIC = {
+    "style.css": ("depthpde.theory", "page.css", "text/css"),
+    "dash.css": ("depthpde.web", "static/dash.css", "text/css"),
+    "dash.js": ("depthpde.web", "static/dash.js", "text/javascript"),
+    "icon.svg": ("depthpde.web", "static/icon.svg", "image/svg+xml"),
+}
+"""Name in the address → package, file and kind: nothing else is served as a file."""
+
+
+class Pages:
+    """The pages of one dashboard.
+
+    Args:
+        folder: What the results folder is called on every page.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self.environment = Environment(
+            loader=PackageLoader("depthpde.web"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self.environment.globals.update(folder=folder, version=__version__)
+
+    def render(self, name: str, **values: Any) -> str:
+        """Render a whole page."""
+        return self.environment.get_template(name).render(**values)
+
+    def piece(self, template: str, macro: str, *values: Any) -> Markup:
+        """Render a part of a page that is also sent by itself when it changes."""
+        drawn: Markup = getattr(_module(self.environment.get_template(template)), macro)(*values)
+        return Markup(str(drawn).strip())
+
+
+def static_file(name: str) -> tuple[bytes, str] | None:
+    """Return the content and kind of one of the few files that pages need."""
+    if name not in STATIC:
+        return None
+    package, path, kind = STATIC[name]
+    return (files(package) / path).read_bytes(), kind
+
+
+def digest(*parts: str) -> str:
+    """Name a state of a page: two that differ have different names."""
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+@cache
+def _module(template: Template) -> Any:
+    return template.module

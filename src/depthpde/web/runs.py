@@ -1,0 +1,138 @@
+"""The page of one run: how it stands, its curves, the doctor's verdicts, where it was computed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from depthpde.experiments.record import METRICS, Record, State
+from depthpde.report.spelling import plain, spell, spell_size
+from depthpde.web.diagnosis import DOCTOR, PROBE, Verdict, last_verdicts
+from depthpde.web.index import Index, Snapshot
+from depthpde.web.live import Event, read_tail, thin
+from depthpde.web.states import LOOKS, Look, spell_seconds
+
+Facts = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunView:
+    """All that the page of a run shows, but for the curves."""
+
+    run: str
+    name: str
+    look: Look
+    update: int
+    updates: int
+    error: str
+    grids: tuple[str, ...]
+    """Grids that ask for this run."""
+    trivial: tuple[dict[str, Any], ...]
+    """Lines that need no learning: name and percent."""
+    verdicts: tuple[Verdict, ...]
+    verdicts_at: int | None
+    has_probe: bool
+    result: Facts
+    environment: Facts
+    config: str
+
+
+def draw_run(index: Index, snapshot: Snapshot, record: Record) -> RunView:
+    """Arrange what a record tells for its page."""
+    entry, result = snapshot.entries[record.id], record.result
+    at, verdicts = last_verdicts(index.file(record.id, DOCTOR))
+    return RunView(
+        run=record.id,
+        name=f"{record.task} · {plain(record.label)} · seed {record.seed}",
+        look=LOOKS[entry.state_at(snapshot.now)],
+        update=entry.update,
+        updates=entry.updates,
+        error=entry.error,
+        grids=tuple(
+            name
+            for name, grid in snapshot.grids.items()
+            if any(cell.run == record.id for cell in grid.cells)
+        ),
+        trivial=_trivial(result),
+        verdicts=verdicts,
+        verdicts_at=at,
+        has_probe=any(index.file(record.id, name) for name in (PROBE, DOCTOR)),
+        result=() if result is None else _result(result),
+        environment=_environment(record.environment),
+        config=json.dumps(record.config, indent=1, ensure_ascii=False),
+    )
+
+
+class Curves:
+    """What is new in a run's metrics since the last look, as events.
+
+    Args:
+        index: The index that knows the run.
+        run: Its id.
+        last_id: How far a page that was cut off had read; empty for the start.
+    """
+
+    def __init__(self, index: Index, run: str, last_id: str = "") -> None:
+        self.index, self.run = index, run
+        self.offset = int(last_id) if last_id.isascii() and last_id.isdigit() else 0
+        self.first = self.offset == 0
+
+    def look(self) -> list[Event]:
+        """Return the new lines: nothing, one event, or a fresh start and one event."""
+        path = self.index.file(self.run, METRICS)
+        tail = read_tail(path, self.offset)
+        again = self.first or tail.offset < self.offset
+        self.offset, self.first = tail.offset, False
+        if not tail.lines:
+            return [Event("restart", {})] if again else []
+        points = thin([each for each in tail.lines if each.get("kind") == "point"])
+        others = [each for each in tail.lines if each.get("kind") == "validation"]
+        event = Event("metrics", [*points, *others], str(self.offset))
+        return [Event("restart", {}), event] if again else [event]
+
+
+def _trivial(result: Mapping[str, Any] | None) -> tuple[dict[str, Any], ...]:
+    lines = (result or {}).get("trivial")
+    if not isinstance(lines, Mapping):
+        return ()
+    return tuple(
+        {"name": str(name), "y": float(line)}
+        for name, line in lines.items()
+        if isinstance(line, int | float)
+    )
+
+
+def _result(result: Mapping[str, Any]) -> Facts:
+    """Say what came out, line by line; what a record does not tell is left out."""
+    facts: list[tuple[str, str]] = [("state", LOOKS[State(result["status"])].words)]
+    for split in ("test", "validation"):
+        found = result.get(split)
+        if isinstance(found, Mapping) and isinstance(found.get("accuracy"), int | float):
+            facts.append((f"{split} accuracy", f"{spell(float(found['accuracy']), 2)} %"))
+    for name, line in ((each["name"], each["y"]) for each in _trivial(result)):
+        facts.append((f"without learning: {plain(name)}", f"{spell(line)} %"))
+    for key, words, write in (
+        ("seconds", "time", spell_seconds),
+        ("parameters", "parameters", spell_size),
+        ("tokens_per_second", "tokens a second", spell_size),
+        ("peak_memory_bytes", "peak memory, bytes", spell_size),
+    ):
+        if isinstance(result.get(key), int | float):
+            facts.append((words, write(float(result[key]))))
+    facts += [("note", str(each)) for each in result.get("notes") or ()]
+    return tuple(facts)
+
+
+def _environment(environment: Mapping[str, Any]) -> Facts:
+    """Flatten what is known of machine and versions."""
+    facts = []
+    for name, value in environment.items():
+        if isinstance(value, Mapping):
+            said = ", ".join(f"{key} {each}" for key, each in value.items() if each is not None)
+        else:
+            said = "" if value is None else str(value)
+        if said:
+            facts.append((plain(str(name)), said))
+    return tuple(facts)

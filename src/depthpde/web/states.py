@@ -1,0 +1,40 @@
+"""How a run's state is shown: a sign and a word, so that no meaning hangs on colour."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from depthpde.experiments.record import State
+
+
+class Look(NamedTuple):
+    """The look of one state."""
+
+    sign: str
+    words: str
+    tone: str
+    """Class of the style sheet: ``good``, ``busy``, ``bad`` or ``quiet``."""
+
+
+LOOKS = {
+    State.RUNNING: Look("▶", "running", "busy"),
+    State.DONE: Look("✓", "done", "good"),
+    State.STOPPED: Look("■", "stopped early: validation no longer got better", "good"),
+    State.DIVERGED: Look("↗", "diverged", "bad"),
+    State.FAILED: Look("✗", "failed", "bad"),
+    State.LOST: Look("?", "lost: no sign of life for two minutes", "bad"),
+    State.INTERRUPTED: Look("‖", "interrupted, will be resumed", "quiet"),
+    State.PENDING: Look("○", "pending", "quiet"),
+}
+"""In the order of a legend."""
+
+
+def spell_seconds(seconds: float) -> str:
+    """Write a span of time as a person would: two units at most."""
+    whole = max(0, round(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s" if whole < 600 else f"{whole // 60} min"
+    hours, minutes = divmod(whole // 60, 60)
+    return f"{hours} h {minutes:02d} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"
