@@ -17,6 +17,7 @@ from safetensors.torch import load_file
 from depthpde.experiments.execute import BusyError, ensure_prepared, execute
 from depthpde.experiments.record import State, read_record, read_records
 from depthpde.models.classifier import Classifier
+from depthpde.training.pretraining import PretrainingConfig
 
 CHILD = """
 import json, os, signal, sys
@@ -105,6 +106,33 @@ def test_a_run_that_was_stopped_ends_as_one_that_was_not(run, prepared, tmp_path
     assert np.array_equal(resumed.predictions(), whole.predictions())
     ours, theirs = (load_file(each.folder / "model/model.safetensors") for each in (resumed, whole))
     assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+
+
+def test_a_run_stopped_in_its_pretraining_or_after_it_ends_as_one_that_was_not(
+    run, prepared, tmp_path
+):
+    stages = replace(run, pretraining=PretrainingConfig(updates=10))
+    whole = execute(stages, tmp_path / "whole", prepared=prepared)
+    curve = (whole.folder / "pretraining.jsonl").read_text()
+    assert '"update": 10' in curve
+    assert [each["update"] for each in whole.points()] == [2, 4, 6, 8]
+    ended = in_a_process(stages, tmp_path / "cut", prepared, at=5, number=signal.SIGKILL)
+    assert ended.returncode == -signal.SIGKILL
+    resumed = execute(stages, tmp_path / "cut", prepared=prepared)
+    assert resumed.points() == whole.points()
+    assert (resumed.folder / "pretraining.jsonl").read_text() == curve
+    assert not list(resumed.folder.glob("checkpoints*"))
+    plain = execute(run, tmp_path / "whole", prepared=prepared)
+    assert plain.points() != whole.points()
+
+
+def test_a_pretraining_that_diverges_is_the_result_of_the_run(run, prepared, tmp_path):
+    wild = replace(run, training=replace(run.training, loss_bound=1e-3))
+    record = execute(
+        replace(wild, pretraining=PretrainingConfig(updates=10)), tmp_path, prepared=prepared
+    )
+    assert record.state is State.DIVERGED
+    assert record.points() == []
 
 
 def test_a_run_that_another_process_computes_is_left_to_it(run, prepared, tmp_path):

@@ -8,11 +8,14 @@ from dataclasses import replace
 import pytest
 import torch
 
+from depthpde.dynamics.config import SimulatorConfig
+from depthpde.dynamics.learned import Simulator
 from depthpde.experiments.run import RunConfig
 from depthpde.models.config import ModelConfig
 from depthpde.models.language import LanguageModel
 from depthpde.models.vision import VisionTransformer
 from depthpde.training.config import TrainingConfig
+from depthpde.training.pretraining import PretrainingConfig
 
 
 def test_a_config_comes_back_from_json_with_the_same_name(run):
@@ -79,6 +82,34 @@ def test_a_run_is_called_by_what_is_placed_where(run):
     assert replace(run, model=replace(run.model, positions=())).label == "baseline"
     mixed = replace(run.model, layer="multiscale", positions=("after_embedding", "after_ffn"))
     assert replace(run, model=mixed).label == "after_embedding multiscale + after_ffn multiscale"
+
+
+def test_the_blocks_of_a_simulator_are_integrated_and_begin_as_those_of_the_transformer(run):
+    bare = replace(run, model=replace(run.model, positions=()))
+    simulated = replace(bare, simulator=SimulatorConfig(method="strang"))
+    assert isinstance(simulated.build(), Simulator)
+    assert simulated.id != bare.id
+    assert simulated.label == "simulator, strang"
+    assert RunConfig.from_dict(simulated.to_dict()) == simulated
+    ours, theirs = simulated.build().state_dict(), bare.build().state_dict()
+    assert all(torch.equal(ours[name], value) for name, value in theirs.items())
+
+
+def test_pretraining_is_part_of_the_run(run):
+    before = replace(run, pretraining=PretrainingConfig(updates=10))
+    assert before.id != run.id
+    assert before.label == "after_embedding + masked pretraining"
+    assert RunConfig.from_dict(before.to_dict()) == before
+
+
+def test_refuses_a_pretraining_that_the_model_cannot_have(run):
+    with pytest.raises(ValueError, match="left out for language tasks and patch inputs"):
+        RunConfig(
+            task="enwik8-mini", model=ModelConfig(dim=8), training=run.training,
+            pretraining=PretrainingConfig(),
+        )  # fmt: skip
+    with pytest.raises(ValueError, match="left out for a simulator"):
+        replace(run, pretraining=PretrainingConfig(), simulator=SimulatorConfig())
 
 
 def test_refuses_unknown_names_with_the_nearest(run):

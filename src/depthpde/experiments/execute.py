@@ -40,11 +40,14 @@ from depthpde.experiments.run import RunConfig
 from depthpde.files import write_json, write_whole
 from depthpde.layers.multiscale import MultiscaleDiffusion
 from depthpde.layers.ratio import BoundedRatio
+from depthpde.models.classifier import Classifier
 from depthpde.training.evaluate import Evaluation, evaluate
 from depthpde.training.history import History, Point, Status
 from depthpde.training.loop import Watch, train
+from depthpde.training.pretraining import pretrain
 
 CHECKPOINTS, MODEL, LOCK = "checkpoints", "model", ".lock"
+PRETRAINING = "pretraining.jsonl"
 
 
 class BusyError(RuntimeError):
@@ -128,15 +131,19 @@ def _compute(
         if told is not None:
             told(history, now)
 
-    history = train(
-        model,
-        splits["train"],
-        run.training,
-        validation=splits["validation"],
-        folder=folder / CHECKPOINTS,
-        watch=look,
-        say=say,
-    )
+    before = _pretrain(model, run, folder, splits, say)
+    if before is not None and before.status is not Status.DONE:
+        history = History(status=before.status, signal=before.signal, reason=before.reason)
+    else:
+        history = train(
+            model,
+            splits["train"],
+            run.training,
+            validation=splits["validation"],
+            folder=folder / CHECKPOINTS,
+            watch=look,
+            say=say,
+        )
     metrics.follow(history)
     heart.update = history.update
     if history.status is Status.INTERRUPTED:
@@ -147,8 +154,35 @@ def _compute(
         write_whole(folder / PREDICTIONS, found.predictions.numpy().astype(np.uint8).tobytes())
     model.save_pretrained(folder / MODEL)  # type: ignore[operator]
     write_json(folder / RESULT, _result(run, place, model, history, found))
-    shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
+    for each in folder.glob(f"{CHECKPOINTS}*"):
+        shutil.rmtree(each, ignore_errors=True)
     heart.state = State(history.status.value)
+
+
+def _pretrain(
+    model: nn.Module,
+    run: RunConfig,
+    folder: Path,
+    splits: dict[str, Split],
+    say: Callable[[str], None],
+) -> History | None:
+    """Make the stage before, if there is one; where it has been made, its checkpoint is read."""
+    if run.pretraining is None:
+        return None
+    assert isinstance(model, Classifier), "refused by the run's config"
+    metrics = _Metrics(folder / PRETRAINING)
+    history = pretrain(
+        model,
+        splits["train"],
+        run.pretraining,
+        run.training,
+        validation=splits["validation"],
+        folder=folder / f"{CHECKPOINTS}-pretraining",
+        watch=lambda history, now: metrics.follow(history),
+        say=say,
+    )
+    metrics.follow(history)
+    return history
 
 
 def _judge(model: nn.Module, split: Split, batch_size: int) -> Evaluation | None:

@@ -14,6 +14,8 @@ from depthpde.data.library import resolved
 from depthpde.data.protocol import STRICT
 from depthpde.data.task import Kind, Task
 from depthpde.data.tasks import TASKS
+from depthpde.dynamics.config import SimulatorConfig
+from depthpde.dynamics.learned import build_simulator
 from depthpde.errors import check_name
 from depthpde.layers.embedding import Input
 from depthpde.models.classifier import Classifier
@@ -23,6 +25,7 @@ from depthpde.models.placement import LayerKind
 from depthpde.models.vision import VisionTransformer
 from depthpde.seeds import generator
 from depthpde.training.config import TrainingConfig
+from depthpde.training.pretraining import PretrainingConfig
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,6 +42,10 @@ class RunConfig:
     """Of the first weights, the order of the examples and dropout."""
     protocol: str = STRICT
     """Which examples select and judge."""
+    pretraining: PretrainingConfig | None = None
+    """A stage before, on the task's own inputs; None leaves it out."""
+    simulator: SimulatorConfig | None = None
+    """How the blocks are integrated; None stacks them, as a Transformer does."""
     recipe: int | None = None
     """Version of the task's recipe: other data are another run. Filled in."""
 
@@ -49,6 +56,14 @@ class RunConfig:
             object.__setattr__(self, "recipe", known.generator)
         object.__setattr__(self, "training", replace(self.training, seed=self.seed))
         object.__setattr__(self, "model", self.model.fit(self.about))
+        refused = self.about.kind is Kind.LANGUAGE or self.model.input is Input.PATCH
+        if self.pretraining is not None and refused:
+            raise ValueError(
+                "`pretraining` must be left out for language tasks and patch inputs, got "
+                f"{self.task} with {self.model.input} input"
+            )
+        if self.pretraining is not None and self.simulator is not None:
+            raise ValueError("`pretraining` must be left out for a simulator; it trains as a whole")
 
     @property
     def about(self) -> Task:
@@ -72,19 +87,24 @@ class RunConfig:
             + ("" if each.layer.kind is LayerKind.DIFFUSION else f" {each.layer.kind}")
             for each in self.model.placements
         ]
-        return " + ".join(placed) or "baseline"
+        stages = [f"{self.pretraining.objective} pretraining"] if self.pretraining else []
+        integrated = [f"simulator, {self.simulator.method}"] if self.simulator else []
+        return " + ".join([*integrated, *placed, *stages]) or "baseline"
 
     def build(self) -> nn.Module:
         """Build the model with the seed's first weights.
 
         Parameters that two models share start alike, so two runs of one seed are a pair.
         """
+        first = generator(self.seed, "model")
+        if self.simulator is not None:
+            return build_simulator(self.model, self.simulator, self.about, first)
         chosen: type[Classifier] | type[LanguageModel] = Classifier
         if self.about.kind is Kind.LANGUAGE:
             chosen = LanguageModel
         elif self.model.input is Input.PATCH:
             chosen = VisionTransformer
-        return chosen(self.model, generator=generator(self.seed, "model"))
+        return chosen(self.model, generator=first)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the config as plain JSON values."""
@@ -104,6 +124,10 @@ class RunConfig:
             raise ValueError(f"`config` must have {', '.join(missing)}, got {', '.join(read)}")
         read["model"] = ModelConfig.from_dict(read["model"])
         read["training"] = TrainingConfig.from_dict(read["training"])
+        if read.get("pretraining") is not None:
+            read["pretraining"] = PretrainingConfig.from_dict(read["pretraining"])
+        if read.get("simulator") is not None:
+            read["simulator"] = SimulatorConfig.from_dict(read["simulator"])
         return cls(**read)
 
 
