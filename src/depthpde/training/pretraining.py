@@ -249,7 +249,9 @@ def choose_hidden(valid_mask: Mask, share: float, chance: torch.Generator) -> Ma
 
     The number is exact: max(1, round(share · tokens)); padding is never chosen.
     """
-    draws = torch.rand(valid_mask.shape, generator=chance).masked_fill(~valid_mask, 2.0)
+    draws = torch.rand(valid_mask.shape, generator=chance, device="cpu").masked_fill(
+        ~valid_mask, 2.0
+    )
     counts = valid_mask.sum(dim=1, keepdim=True)
     wanted = torch.round(share * counts).long().clamp_min(1)
     ranks = draws.argsort(dim=1).argsort(dim=1)
