@@ -33,7 +33,7 @@ def test_refuses_a_projection_that_is_neither_true_nor_false():
 
 
 def test_refuses_an_unknown_method_and_names_the_nearest():
-    with pytest.raises(ValueError, match="`method` must be one of .*did you mean 'strang'"):
+    with pytest.raises(ValueError, match=r"`method` must be one of .*did you mean 'strang'"):
         SimulatorConfig(method="strangg")
 
 

@@ -134,3 +134,50 @@ def test_refuses_a_time_that_was_not_recorded() -> None:
     path = integrate(diffusion_term(0.1), draw(1, 3, 1), [0.0, 1.0])
     with pytest.raises(ValueError, match=r"`time` must be one of the 2 recorded.*nearest is 1"):
         path.at(0.7)
+
+
+def turn(u: Tensor, t: float) -> Tensor:
+    return torch.stack((-u[..., 1], u[..., 0]), dim=-1)
+
+
+@pytest.mark.parametrize(("method", "order"), [("euler", 1), ("heun", 2), ("rk4", 4)])
+def test_a_projection_keeps_the_field_on_the_circle_and_the_methods_order(
+    method: str, order: int
+) -> None:
+    def project(u: Tensor) -> Tensor:
+        return u / u.norm(dim=-1, keepdim=True)
+
+    # Turning at a speed that depends on the place, so that no method is exact by chance.
+    def rhs(u: Tensor, t: float) -> Tensor:
+        return (2 + u[..., :1]) * turn(u, t)
+
+    u0 = torch.tensor([[[1.0, 0.0]]], dtype=torch.float64)
+
+    def final(substeps: int) -> Tensor:
+        path = integrate(rhs, u0, [0.0, 1.0], method=method, substeps=substeps, project=project)
+        torch.testing.assert_close(path.final.norm(), torch.tensor(1.0).double())
+        return path.final
+
+    exact = final(2048) if order > 1 else integrate(rhs, u0, [0.0, 1.0], substeps=200).final
+    coarse, fine = ((final(n) - exact).norm() for n in (32, 64))
+    assert math.log2(coarse / fine) == pytest.approx(order, abs=0.15)
+
+
+def test_a_projection_acts_after_every_turn_of_a_splitting() -> None:
+    seen = []
+
+    def project(u: Tensor) -> Tensor:
+        seen.append(u)
+        return u
+
+    terms = [reaction_free(), reaction_free()]
+    integrate(terms, draw(1, 2, 2), [0.0, 1.0], splitting="strang", project=project)
+    assert len(seen) == 3
+
+
+def test_a_given_ceiling_decides_what_has_blown_up() -> None:
+    u0 = torch.ones(1, 1, 1, dtype=torch.float64)
+    grow = Term(name="growth", rhs=lambda u, t: u)
+    assert integrate(grow, u0, [0.0, 3.0], substeps=10).final.item() > 10
+    with pytest.raises(BlowUpError, match="blew up"):
+        integrate(grow, u0, [0.0, 3.0], substeps=10, ceiling=10.0)
