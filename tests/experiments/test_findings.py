@@ -1,0 +1,73 @@
+"""Findings come back as they were written, and read as a person would tell them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from depthpde.experiments.findings import Claim, Findings, Verdict, read_findings
+
+FOUND = Findings(
+    name="placement",
+    question="Where?",
+    scale="mini",
+    claims=(
+        Claim(
+            claim="It helps after the embedding.",
+            finding="+1.60 points over five tasks.",
+            verdict=Verdict.PARTLY,
+            n=30,
+            interval=(0.9, 2.3),
+            p=0.03,
+        ),
+        Claim(claim="It is free.", finding="Nobody looked.", verdict=Verdict.UNDECIDED, n=0),
+    ),
+    tables={"ratios": [{"position": "in heads", "ratio": 0.25}, {"position": "after ffn"}]},
+    notes=("mini tasks are not Long Range Arena",),
+)
+
+
+def test_findings_come_back_as_they_were_written(tmp_path):
+    path = FOUND.write(tmp_path)
+    assert path == tmp_path / "findings" / "placement.json"
+    assert read_findings(path) == FOUND
+
+
+def test_the_text_tells_claim_finding_verdict_and_strength():
+    lines = FOUND.text().splitlines()
+    assert "claim     It helps after the embedding." in lines
+    assert "verdict   PARTLY   n = 30, 95 % interval [+0.90, +2.30], p = 0.03" in lines
+    assert "verdict   UNDECIDED   n = 0" in lines
+    assert "  in heads   0.25" in lines
+    assert "  after ffn     –" in lines
+    assert lines[-1] == "note: mini tasks are not Long Range Arena"
+
+
+def test_long_claims_are_wrapped_beside_their_word():
+    long = Claim(claim="word " * 40, finding="x", verdict=Verdict.CONFIRMED, n=1)
+    text = Findings(name="a", question="b", scale="mini", claims=(long,)).text(width=60)
+    assert max(map(len, text.splitlines())) <= 60
+
+
+def test_refuses_what_are_no_findings(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text("{")
+    with pytest.raises(ValueError, match="must be JSON, but"):
+        read_findings(path)
+    path.write_text("[]")
+    with pytest.raises(ValueError, match="must hold an object, got list"):
+        read_findings(path)
+    path.write_text('{"format": 9}')
+    with pytest.raises(ValueError, match="must be of format 1, got 9"):
+        read_findings(path)
+    said = FOUND.to_dict()
+    del said["rows"][0]["n"]
+    path.write_text(json.dumps(said))
+    with pytest.raises(ValueError, match="must be whole, but"):
+        read_findings(path)
+    said = FOUND.to_dict()
+    said["rows"][0]["verdict"] = "confirmd"
+    path.write_text(json.dumps(said))
+    with pytest.raises(ValueError, match="did you mean 'confirmed'"):
+        read_findings(path)
