@@ -39,8 +39,8 @@ def test_the_text_tells_claim_finding_verdict_and_strength():
     assert "claim     It helps after the embedding." in lines
     assert "verdict   PARTLY   n = 30, 95 % interval [+0.90, +2.30], p = 0.03" in lines
     assert "verdict   UNDECIDED   n = 0" in lines
-    assert "  in heads   0.25" in lines
-    assert "  after ffn     –" in lines
+    assert "  in heads    0.25" in lines
+    assert "  after ffn      –" in lines
     assert lines[-1] == "note: mini tasks are not Long Range Arena"
 
 
