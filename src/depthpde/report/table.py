@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+
+from depthpde.report.svg import element, escape
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,32 @@ class Table:
         ]
         return "\n".join(lines) + "\n"
 
+    def html(self, link: Callable[[tuple[str, str]], str] | None = None, kind: str = "") -> str:
+        """Write the table for a page; what comes from records is escaped.
+
+        Args:
+            link: Task and variant of a number → where it leads; no links if not given.
+            kind: Class of the table.
+        """
+        heads = "".join(
+            element("th", escape(each) or " ", scope="col", kind="number" if i else None)
+            for i, each in enumerate(self.heads)
+        )
+        rows = ["".join(_html(entry, i, link) for i, entry in enumerate(row)) for row in self.rows]
+        body = "\n".join(element("tr", row) for row in rows)
+        notes = "".join(element("p", escape(each), kind="notes") for each in self.notes)
+        warnings = "".join(
+            element("p", f"⚠ {escape(each)}", kind="warned") for each in self.warnings
+        )
+        table = element(
+            "table",
+            element("caption", escape(self.title)),
+            element("thead", element("tr", heads)),
+            element("tbody", body) if body else "",
+            kind=kind,
+        )
+        return element("div", table, kind="scroll", tabindex="0") + warnings + notes
+
     def csv(self) -> str:
         """Write the numbers for machines: one line each, unrounded; or the table as it stands."""
         rows: Sequence[Mapping[str, object]] = self.tidy or [
@@ -88,6 +116,16 @@ class Table:
 
     def _warned(self) -> list[str]:
         return [f"Warning: {each}" for each in self.warnings]
+
+
+def _html(entry: Entry, index: int, link: Callable[[tuple[str, str]], str] | None) -> str:
+    text = escape(entry.text) or " "
+    if link is not None and entry.cell is not None:
+        text = element("a", text, href=link(entry.cell))
+    title = entry.title or None
+    if index == 0:
+        return element("th", text, scope="row", title=title)
+    return element("td", text, kind="number strong" if entry.strong else "number", title=title)
 
 
 def _markdown(text: str, strong: bool = False) -> str:

@@ -1,0 +1,1 @@
+"""One figure a file: numbers in, an SVG element out."""
