@@ -1,0 +1,153 @@
+"""A claim is judged by direction, size and number of pairs, and by nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from depthpde.experiments.findings import Verdict
+from depthpde.experiments.record import Record
+from depthpde.report.claims import JUDGES, judge
+from depthpde.report.evidence import Evidence, Missing
+
+TASKS = ("text-mini", "image-mini")
+POSITIONS = (
+    "after embedding", "before norm", "in attention", "in heads", "after attention", "after ffn",
+    "between blocks",
+)  # fmt: skip
+
+
+def record(task, variant, seed, accuracy, ratios=None):
+    placed = [variant.replace(" ", "_")] if variant in POSITIONS else []
+    config = {"task": task, "seed": seed, "model": {"positions": placed, "layer": "diffusion"}}
+    result = {"status": "done", "test": {"accuracy": accuracy}, "ratios": ratios or {}}
+    return Record(Path(), f"{task}{variant}{seed}", variant, config, {}, {}, result)
+
+
+def evidence(effects, *, name="placement", seeds=8, spread=0.3, missing=()):
+    """Invent runs whose differences from the baseline are known."""
+    random = np.random.default_rng(0)
+    runs = {}
+    for task in TASKS:
+        level = {seed: 50 + random.normal() for seed in range(seeds)}
+        for variant, points in {"baseline": 0.0, **effects}.items():
+            noise = 0.0 if variant == "baseline" else spread
+            runs[task, variant] = {
+                seed: record(task, variant, seed, level[seed] + points + noise * random.normal())
+                for seed in range(seeds)
+            }
+    return Evidence(
+        name=name,
+        question="Where?",
+        baseline="baseline",
+        tasks=TASKS,
+        variants=("baseline", *effects),
+        words={},
+        runs=runs,
+        missing=tuple(missing),
+    )
+
+
+def verdicts(effects, **options):
+    return [each.verdict for each in judge(evidence(effects, **options), "mini").claims]
+
+
+@pytest.mark.parametrize(
+    ("points", "wanted"),
+    [
+        (4.5, Verdict.CONFIRMED),
+        (1.5, Verdict.PARTLY),
+        (0.0, Verdict.NOT_CONFIRMED),
+        (-3.0, Verdict.NOT_CONFIRMED),
+    ],
+)
+def test_a_gain_is_confirmed_only_in_direction_and_size(points, wanted):
+    assert verdicts({"after embedding": points})[0] is wanted
+
+
+@pytest.mark.parametrize(
+    ("points", "wanted"),
+    [
+        (-2.8, Verdict.CONFIRMED),
+        (-1.0, Verdict.PARTLY),
+        (0.0, Verdict.NOT_CONFIRMED),
+        (2.8, Verdict.NOT_CONFIRMED),
+    ],
+)
+def test_a_loss_is_confirmed_only_in_direction_and_size(points, wanted):
+    assert verdicts({"after attention": points})[1] is wanted
+
+
+def test_two_seeds_decide_nothing_however_large_the_difference():
+    assert verdicts({"after embedding": 9.0}, seeds=2)[0] is Verdict.UNDECIDED
+
+
+def test_nothing_finished_is_undecided_and_says_so():
+    found = judge(evidence({}), "mini").claims[0]
+    assert found.verdict is Verdict.UNDECIDED
+    assert "no pair is finished" in found.finding
+    assert found.n == 0
+
+
+def test_the_best_position_must_be_apart_from_the_next():
+    clear = {"after embedding": 3.0, "before norm": 1.0, "in heads": 0.0}
+    assert verdicts(clear)[2] is Verdict.CONFIRMED
+    close = {"after embedding": 1.02, "before norm": 1.0}
+    found = judge(evidence(close, spread=0.6), "mini").claims[2]
+    assert found.verdict in (Verdict.PARTLY, Verdict.NOT_CONFIRMED)
+    assert verdicts({"after embedding": 0.0, "before norm": 2.0})[2] is Verdict.NOT_CONFIRMED
+
+
+def test_more_than_local_mixing_is_judged_against_the_control_not_the_baseline():
+    same = {"after embedding": 3.0, "conv from blur": 3.0}
+    better = {"after embedding": 3.0, "conv from blur": 1.0}
+    assert verdicts(same)[3] is Verdict.NOT_CONFIRMED
+    assert verdicts(better)[3] is Verdict.CONFIRMED
+
+
+def test_a_mix_is_judged_against_every_single_scale():
+    effects = {"slow": 0.0, "medium": 1.0, "fast": 3.0, "mixed": 2.0, "mixed, gated": 2.0}
+    assert verdicts(effects, name="multiscale") == [
+        Verdict.CONFIRMED,
+        Verdict.CONFIRMED,
+        Verdict.NOT_CONFIRMED,
+        Verdict.NOT_CONFIRMED,
+    ]
+
+
+def test_diffusion_is_judged_within_each_encoding():
+    effects = {"no sites": -5.0, "no sites + diffusion": -3.0}
+    assert verdicts(effects, name="positional") == [Verdict.CONFIRMED]
+
+
+def test_learned_ratios_are_told_by_position_the_largest_first():
+    found = evidence({"all seven, learned": 0.0})
+    runs = dict(found.runs)
+    ratios = {
+        "encoder.placed.layers.after_embedding.layer.free": [0.1, 0.2],
+        "encoder.blocks.0.placed.layers.in_heads.layer.free": [0.4],
+        "encoder.blocks.1.placed.layers.in_heads.layer.free": [0.2],
+    }
+    runs["text-mini", "all seven, learned"] = {
+        0: record("text-mini", "all seven, learned", 0, 50.0, ratios)
+    }
+    runs.pop(("image-mini", "all seven, learned"))
+    learned = Evidence(**{name: getattr(found, name) for name in found.__slots__} | {"runs": runs})
+    (rows,) = judge(learned, "mini").tables.values()
+    assert [row["position"] for row in rows] == ["in heads", "after embedding"]
+    assert rows[0]["mean ratio"] == pytest.approx(0.3)
+
+
+def test_what_is_missing_and_how_small_the_scale_is_are_said():
+    gone = Missing("text-mini", "baseline", 9, "x", "pending")
+    notes = judge(evidence({}, missing=[gone]), "mini").notes
+    assert notes[0] == "1 of 17 runs are missing"
+    assert "no number of Long Range Arena" in notes[1]
+    assert judge(evidence({}), "full").notes == ()
+
+
+def test_a_grid_of_ones_own_has_no_claims():
+    assert "mine" not in JUDGES
+    assert judge(evidence({}, name="mine"), "mini").claims == ()
