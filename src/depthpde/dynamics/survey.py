@@ -1,0 +1,242 @@
+"""Survey: from what passed by to labelled series, group by group.
+
+drift · rank · energy        of the stream, by depth
+attention · coupling         of the weights, by block
+spectrum                     of the field's frequencies by depth, of the weights by block
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from depthpde.dynamics.anatomy import Anatomy
+from depthpde.dynamics.attending import Attended, attended
+from depthpde.dynamics.measures import attention, coupling, drift, energy, rank, spectrum
+from depthpde.dynamics.measures.tokens import mean_over_batch, real_tokens
+from depthpde.dynamics.passage import Passage
+from depthpde.dynamics.trajectory import Series, Value, block_labels, depth_labels
+from depthpde.models.block import Block as OwnBlock
+from depthpde.shapes import Field, Mask
+
+GROUPS = ("drift", "rank", "energy", "attention", "coupling", "spectrum")
+MOST_TOKENS = 1024
+"""Tokens, evenly spaced, of which the effective rank of a batch is measured."""
+MOST_SEQUENCES = 8
+"""Sequences of which the clusters are counted: that is quadratic in the length."""
+LARGEST_MATRIX = 2**22
+"""Entries of a matrix up to which its whole spectrum is computed."""
+
+
+class Survey:
+    """Measures of one pass, as they come in, and what could not be had."""
+
+    def __init__(self, anatomy: Anatomy, passage: Passage) -> None:
+        self.anatomy, self.passage = anatomy, passage
+        self.series: dict[str, Series] = {}
+        self.missing: dict[str, str] = {}
+        self.depths = depth_labels(len(anatomy.blocks))
+        self.blocks = block_labels(len(anatomy.blocks))
+
+    def take(self, groups: Collection[str]) -> Survey:
+        """Measure the groups that are asked for."""
+        fields, mask = self.passage.fields(), self.passage.valid_mask
+        if "drift" in groups:
+            self._drift(fields, mask)
+        if "rank" in groups:
+            self._rank(fields, mask)
+        if "energy" in groups:
+            self._energy(fields, mask)
+        if "attention" in groups or "coupling" in groups:
+            self._attention(fields, groups)
+        if "spectrum" in groups:
+            self._bands(fields, mask)
+            self._weights()
+        return self
+
+    def add(self, name: str, words: str, labels: Sequence[str], values: Sequence[Value]) -> None:
+        """Note a series."""
+        self.series[name] = Series(name, words, tuple(labels), tuple(values))
+
+    def _drift(self, fields: list[Field], mask: Mask | None) -> None:
+        compared = {
+            "cosine": (drift.cosine, "cosine"),
+            "centred_cosine": (drift.centred_cosine, "cosine, means taken away,"),
+            "cka": (drift.linear_cka, "linear CKA"),
+        }
+        for name, (compare, words) in compared.items():
+            first = drift.against_first(compare, fields, mask)
+            step = drift.between_layers(compare, fields, mask)
+            self.add(f"drift.{name}", f"{words} to the input", self.depths, _means(first))
+            self.add(
+                f"drift.step_{name}", f"{words} to one block before", self.blocks, _means(step)
+            )
+        moved = drift.between_layers(drift.displacement, fields, mask)
+        self.add("drift.displacement", "‖u_l − u_{l−1}‖ / ‖u_{l−1}‖", self.blocks, _means(moved))
+        parts = (("attention", self.passage.interaction), ("ffn", self.passage.reaction))
+        for name, increments in parts:
+            if len(increments) == len(self.blocks):
+                shares = [
+                    live_share(increments[k], fields[k], mask) for k in range(len(self.blocks))
+                ]
+                words = f"what {name} adds that differs between tokens, against the stream"
+                self.add(f"drift.{name}_share", words, self.blocks, shares)
+
+    def _rank(self, fields: list[Field], mask: Mask | None) -> None:
+        residuals = [rank.rank_residual(u, mask) for u in fields]
+        self.add("rank.residual", "‖X − 1x̄ᵀ‖ / ‖X‖", self.depths, _means(residuals))
+        alike = [rank.token_cosine(u, mask) for u in fields]
+        self.add("rank.token_cosine", "mean cosine of two tokens", self.depths, _means(alike))
+        pooled = [float(rank.effective_rank(_some_tokens(u, mask)[None])) for u in fields]
+        self.add("rank.effective", "directions that the tokens use", self.depths, pooled)
+        few = [u[:MOST_SEQUENCES] for u in fields]
+        short = None if mask is None else mask[:MOST_SEQUENCES]
+        groups = [rank.cluster_count(u, short) for u in few]
+        self.add("rank.clusters", "groups of tokens with cosine ≥ 0.9", self.depths, _means(groups))
+
+    def _energy(self, fields: list[Field], mask: Mask | None) -> None:
+        measures: dict[str, tuple[Callable[[Field, Mask | None], Tensor], str]] = {
+            "dirichlet": (energy.dirichlet, "½ Σ ‖u_{i+1} − u_i‖² / n"),
+            "smoothness": (energy.smoothness_quotient, "E(u) / ‖u − ū‖²; 1: unrelated neighbours"),
+            "size": (energy.field_size, "root mean square of the field"),
+        }
+        for name, (measure, words) in measures.items():
+            self.add(
+                f"energy.{name}", words, self.depths, _means([measure(u, mask) for u in fields])
+            )
+        layers = energy.diffusion_layers(self.anatomy.model)
+        if layers:
+            margins = [energy.cfl_margin(layer) for layer in layers.values()]
+            self.add("energy.cfl_margin", "1 − max r / r_stable", list(layers), margins)
+
+    def _attention(self, fields: list[Field], groups: Collection[str]) -> None:
+        rows: dict[str, list[Any]] = {"entropy": [], "gap": [], "js": [], "coupling": []}
+        before: Tensor | None = None
+        for k in range(len(self.blocks)):
+            found = attended(self.anatomy, self.passage, k)
+            if isinstance(found, str):
+                self.missing["attention"] = self.missing["coupling.frozen"] = found
+                return
+            rows["entropy"].append(_per_head(attention.entropy(found.weights, found.seen)))
+            gap = attention.doubly_stochastic_gap(found.weights, found.valid_mask)
+            rows["gap"].append(_per_head(gap))
+            mean = found.weights.mean(dim=1, keepdim=True)
+            if before is not None:
+                rows["js"].append(mean_over_batch(attention.js(before, mean, found.seen)))
+            before = mean
+            if "coupling" in groups:
+                rows["coupling"].append(self._frozen(found, fields[k]))
+        self.add("attention.entropy", "H / log n of each head", self.blocks, rows["entropy"])
+        words = "½ mean |column sum − 1| of each head"
+        self.add("attention.stochastic_gap", words, self.blocks, rows["gap"])
+        words = "Jensen–Shannon to one block before, heads averaged"
+        if rows["js"]:
+            self.add("attention.step_js", words, self.blocks[1:], rows["js"])
+        if "coupling" in groups:
+            words = "‖[D_r, A] u‖ / ‖u‖ at r = 1/4"
+            self.add("coupling.frozen", words, self.blocks, rows["coupling"])
+            self._nonlinear(fields)
+
+    def _frozen(self, found: Attended, u: Field) -> float:
+        few = found.weights.shape[0]
+        return mean_over_batch(coupling.frozen_coupling(found.weights, u[:few], found.valid_mask))
+
+    def _nonlinear(self, fields: list[Field]) -> None:
+        mask, found = self.passage.valid_mask, []
+        for block, u in zip(self.anatomy.blocks, fields, strict=False):
+            if not isinstance(block.parts, OwnBlock):
+                self.missing["coupling.nonlinear"] = (
+                    "attention of another library cannot be called alone on another field"
+                )
+                return
+            attend = partial(block.parts.attention, valid_mask=mask)
+            with torch.no_grad():
+                found.append(mean_over_batch(coupling.nonlinear_coupling(attend, u, mask)))
+        words = "‖D_r Attn(u) − Attn(D_r u)‖ / ‖u‖ at r = 1/4"
+        self.add("coupling.nonlinear", words, self.blocks, found)
+
+    def _bands(self, fields: list[Field], mask: Mask | None) -> None:
+        shares = [spectrum.band_shares(u, mask).nanmean(dim=0).tolist() for u in fields]
+        words = "shares of ‖u‖²: mean, then four bands from low to high frequency"
+        self.add("spectrum.bands", words, self.depths, shares)
+
+    def _weights(self) -> None:
+        pairs: dict[str, list[Value]] = {"qk": [], "ov": [], "ffn": []}
+        for k in range(len(self.blocks)):
+            heads = self.anatomy.heads(k)
+            weights = {
+                part: self.anatomy.projection(k, part) for part in ("query", "key", "value", "out")
+            }
+            reaction = self.anatomy.reaction_weights(k)
+            known = [each for each in (*weights.values(), *reaction) if each is not None]
+            if any(each.numel() > LARGEST_MATRIX for each in known):
+                self.missing["spectrum.weights"] = (
+                    f"matrices of more than {LARGEST_MATRIX:,} entries; use "
+                    "depthpde.dynamics.measures.spectrum on those you want"
+                )
+                return
+            _add_spectra(pairs, weights, reaction, heads)
+        words = {
+            "qk": "largest singular value of W_qᵀ W_k / √head_dim, each head",
+            "ov": "largest singular value of W_o W_v, each head",
+            "ffn": "largest singular value of each feed-forward matrix",
+        }
+        for name, values in pairs.items():
+            if len(values) == len(self.blocks):
+                self.add(f"spectrum.{name}", words[name], self.blocks, values)
+            else:
+                self.missing[f"spectrum.{name}"] = "no module of the block shows these weights"
+
+
+def _add_spectra(
+    pairs: dict[str, list[Value]],
+    weights: dict[str, Tensor | None],
+    reaction: list[Tensor],
+    heads: int,
+) -> None:
+    query, key, value, out = (weights[part] for part in ("query", "key", "value", "out"))
+    if heads and query is not None and key is not None:
+        groups = key.shape[0] * heads // query.shape[0]
+        largest = spectrum.qk_spectrum(query, key, heads, key_heads=groups)[:, 0]
+        pairs["qk"].append(largest.tolist())
+        if value is not None and out is not None:
+            largest = spectrum.ov_spectrum(value, out, heads, value_heads=groups)[:, 0]
+            pairs["ov"].append(largest.tolist())
+    if reaction:
+        pairs["ffn"].append([float(spectrum.weight_spectrum(each)[0]) for each in reaction])
+
+
+def live_share(increment: Field, u: Field, mask: Mask | None) -> float:
+    """Measure what a term adds that differs between tokens, against the size of the stream.
+
+        ‖F − F̄‖ / ‖u‖,    F̄ the mean of F over all real tokens of the batch
+
+    Zero for a term that adds nothing, or the same to every token.
+    """
+    if increment.shape != u.shape:
+        return float("nan")
+    tokens = real_tokens(increment, mask)
+    size = torch.linalg.vector_norm(real_tokens(u, mask))
+    change = torch.linalg.vector_norm(tokens - tokens.mean(dim=0))
+    return float(change / size) if size > 0 else float("nan")
+
+
+def _means(rows: Sequence[Tensor]) -> list[Value]:
+    return [mean_over_batch(each) for each in rows]
+
+
+def _per_head(values: Tensor) -> list[float]:
+    averaged: list[float] = values.nanmean(dim=0).tolist()
+    return averaged
+
+
+def _some_tokens(u: Field, mask: Mask | None) -> Tensor:
+    tokens = real_tokens(u, mask)
+    if len(tokens) <= MOST_TOKENS:
+        return tokens
+    chosen = torch.linspace(0, len(tokens) - 1, MOST_TOKENS, device=u.device).long()
+    return tokens[chosen]
