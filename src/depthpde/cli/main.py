@@ -8,12 +8,13 @@ import sys
 from collections.abc import Sequence
 
 from depthpde import __version__
-from depthpde.cli import bench, causality, dash, data, env, theory
+from depthpde.cli import bench, causality, dash, data, env, theory, train
 
 VERBS = {
     "dash": dash,
     "theory": theory,
     "data": data,
+    "train": train,
     "causality": causality,
     "bench": bench,
     "env": env,

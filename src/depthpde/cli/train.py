@@ -1,0 +1,211 @@
+"""``depthpde train``: one model on one task, from its settings to its record."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from depthpde.experiments.record import Record
+    from depthpde.experiments.run import RunConfig
+    from depthpde.training.loop import Watch
+
+SUMMARY = "train one model on one task: resumable to the bit, recorded in plain files"
+EXAMPLES = """examples:
+  depthpde train listops-mini --position after_embedding
+  depthpde train text-mini --position after_embedding --layer multiscale --seed 1
+  depthpde train image-mini --set training.learning_rate=1e-3 --set model.dim=64
+  depthpde train text-mini --pretrain masked --print_config > run.json
+  depthpde train --config run.json
+  torchrun --nproc-per-node 2 -m depthpde.cli.main train listops-mini
+
+Ctrl-C saves the run, and the same command goes on with it; a finished run is shown, not trained
+again. Settings come from --preset, then --config, then the options here, then --set."""
+RESULTS = Path("out/results")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's options."""
+    add = parser.add_argument
+    add("task", nargs="?", metavar="TASK", help="see: depthpde data list; or named by --config")
+    add("--position", action="append", metavar="NAME", help="where to place it; may be repeated")
+    add("--layer", metavar="NAME", help="what to place: diffusion, multiscale, depthwise_conv …")
+    add("--preset", metavar="NAME", help="mini (for mini tasks), nystrom-2021, lra-2020 … or none")
+    add("--seed", type=int, help="of first weights, order and dropout (default 0)")
+    add("--updates", type=int, metavar="N", help="optimizer updates")
+    add("--pretrain", metavar="HOW", help="masked or causal, on the task's own inputs; or none")
+    add("--protocol", metavar="NAME", help="strict (default) or a legacy one")
+    add("--config", type=Path, metavar="FILE", help="settings as .json, .yaml or .toml")
+    add("--set", action="append", default=[], metavar="NAME=VALUE", dest="changes",
+        help="one setting, such as training.learning_rate=1e-3; may be repeated")  # fmt: skip
+    add("--print_config", "--print-config", action="store_true", dest="print_config",
+        help="print the settings as --config takes them, and train nothing")  # fmt: skip
+    add("--compile", action="store_true", help="let torch compile the passes")
+    add("--device", default="cpu", help="cpu (default), cuda, cuda:1 …")
+    add("--out", type=Path, default=RESULTS, metavar="RESULTS", help=f"default: {RESULTS}")
+    add("--data", type=Path, help="folder with the official files")
+    add("--prepared", type=Path, help="folder of prepared tasks (default: the user's cache)")
+    add("--json", action="store_true", help="print the result as one JSON object")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Train, or go on with training, or show what is finished."""
+    from depthpde.experiments.settings import describe
+
+    chosen = _chosen(args)
+    if args.print_config:
+        print(describe(chosen))
+        return 0
+    return _train(chosen, args)
+
+
+def _chosen(args: argparse.Namespace) -> RunConfig:
+    from depthpde.experiments.settings import build_run
+
+    settings = {
+        "model.positions": args.position,
+        "model.layer": args.layer,
+        "training.updates": args.updates,
+        "training.compile": args.compile or None,
+        "seed": args.seed,
+        "protocol": args.protocol,
+    }
+    said = {name: value for name, value in settings.items() if value is not None}
+    if args.pretrain == "none":
+        said["pretraining"] = None
+    elif args.pretrain is not None:
+        said["pretraining.objective"] = args.pretrain
+    return build_run(
+        args.task, preset_name=args.preset, file=args.config, settings=said, changes=args.changes
+    )
+
+
+def _train(chosen: RunConfig, args: argparse.Namespace) -> int:
+    from depthpde.experiments.execute import BusyError
+    from depthpde.experiments.record import run_folder
+    from depthpde.experiments.together import execute_together, joined
+    from depthpde.training.progress import Progress
+
+    device = _device(args.device)
+    _check_folder(args.out)
+    known = (run_folder(args.out, chosen.id) / "result.json").is_file()
+
+    with ExitStack() as stack:
+        processes = stack.enter_context(joined(device))
+
+        def say(line: str) -> None:
+            if processes.leads:
+                print(line, file=sys.stderr, flush=True)
+
+        def watch(model: nn.Module) -> Watch:
+            model.to(device)
+            if args.json or not processes.leads:
+                return lambda history, point: None
+            return stack.enter_context(Progress(model, chosen.training))
+
+        if not known:
+            say(f"{chosen.task} · {chosen.label} · seed {chosen.seed} · run {chosen.id}")
+        try:
+            record = execute_together(
+                chosen, args.out, data=args.data, prepared=args.prepared, watch=watch,
+                say=lambda line: None if known else say(line),
+            )  # fmt: skip
+        except BusyError as error:
+            raise ValueError(f"{error}; wait for it, or stop it") from error
+    return 0 if record is None else _tell(record, known, args)
+
+
+def _tell(record: Record, known: bool, args: argparse.Namespace) -> int:
+    """Print how the run stands, and return the exit code."""
+    from depthpde.experiments.record import State
+
+    state = record.state
+    if args.json:
+        said = {"id": record.id, "folder": str(record.folder), "state": state.value}
+        print(json.dumps(said | {"config": record.config, "result": record.result}))
+    elif state is State.INTERRUPTED:
+        done, of = record.status["update"], record.status["updates"]
+        print(f"interrupted at update {done} of {of}, saved; the same command goes on with it")
+    else:
+        print("\n".join(_lines(record, known)))
+    return 128 + int(record.status.get("signal", 2)) if state is State.INTERRUPTED else 0
+
+
+def _lines(record: Record, known: bool) -> list[str]:
+    result = record.result
+    assert result is not None, "neither interrupted nor finished"
+    name = f"{record.task} · {record.label} · seed {record.seed}"
+    lines = [f"{name}{' · finished before, not trained again' if known else ''}"]
+    if result["status"] == "diverged":
+        lines.append(f"diverged: {result['reason']}")
+    if result["test"] is not None:
+        lines.append(f"test       {_test(result['test'], record.task)}")
+        lines += _trivial(result)
+    if result["validation"] is not None:
+        best = result["validation"]
+        lines.append(f"validation {best['accuracy']:.1f} %, the best, at update {best['update']}")
+    lines.append(
+        f"updates    {result['update']:,} ({result['status']}) in {result['seconds']:.0f} s, "
+        f"{result['tokens_per_second']:,.0f} tokens/s"
+    )
+    return [*lines, f"record     {record.folder}"]
+
+
+def _test(test: Mapping[str, Any], task: str) -> str:
+    """Return the accuracy with the half-width of its 95 % interval for drawing the examples."""
+    from depthpde.data.tasks import TASKS
+
+    half = _half_width(test)
+    found = f"{test['accuracy']:.1f} % ± {half:.1f} of {test['targets']:,}"
+    if TASKS[task].kind == "language":
+        return f"{found} next bytes, {test['loss'] / 0.6931471805599453:.3f} bits a byte"
+    return found
+
+
+def _trivial(result: Mapping[str, Any]) -> list[str]:
+    """Return the lines that need no reading, and whether the test accuracy is clearly past."""
+    least = result["test"]["accuracy"] - _half_width(result["test"])
+    found = [
+        f"{name} {line:.1f} % ({'passed' if least > line else 'not passed'})"
+        for name, line in result["trivial"].items()
+    ]
+    return [f"trivial    {', '.join(found)}"] if found else []
+
+
+def _half_width(test: Mapping[str, Any]) -> float:
+    share, count = test["accuracy"] / 100.0, test["targets"]
+    return float(196.0 * (share * (1.0 - share) / count) ** 0.5)
+
+
+def _device(name: str) -> str:
+    import torch
+
+    try:
+        kind = torch.device(name).type
+    except RuntimeError as error:
+        raise ValueError(f"`--device` must be cpu or cuda, got {name!r}") from error
+    if kind == "cuda" and not torch.cuda.is_available():
+        raise ValueError(f"`--device` must be one that is here, got {name!r}; use --device cpu")
+    return name
+
+
+def _check_folder(results: Path) -> None:
+    """Refuse a results folder that cannot be written, before any work is done."""
+    probe = results / f".probe-{os.getpid()}"
+    try:
+        results.mkdir(parents=True, exist_ok=True)
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise OSError(
+            f"`--out` must be a folder that can be written, got {results} ({error.strerror}); "
+            "choose another"
+        ) from error

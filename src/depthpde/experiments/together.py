@@ -1,0 +1,98 @@
+"""One run by several processes: `torchrun` starts them, and they share every batch.
+
+The leader computes and records the run as one process alone would; the others do their share of
+every batch and write nothing. A run that several began may be finished by one, and the reverse.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch.distributed as dist
+from torch import nn
+
+from depthpde.data.prepared import read_split
+from depthpde.experiments.execute import CHECKPOINTS, ensure_prepared, execute
+from depthpde.experiments.record import RESULT, Record, run_folder
+from depthpde.experiments.run import RunConfig
+from depthpde.models.classifier import Classifier
+from depthpde.training.history import Status
+from depthpde.training.loop import Watch, train
+from depthpde.training.pretraining import pretrain
+from depthpde.training.processes import Processes
+
+
+@contextmanager
+def joined(device: str) -> Iterator[Processes]:
+    """Join the processes that `torchrun` started, until the block ends; alone without it.
+
+    Args:
+        device: Where the models live: ``nccl`` joins GPUs, ``gloo`` all else.
+    """
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+        yield Processes()
+        return
+    dist.init_process_group("nccl" if device.startswith("cuda") else "gloo")
+    try:
+        yield Processes.joined()
+    finally:
+        dist.destroy_process_group()
+
+
+def execute_together(
+    run: RunConfig,
+    results: Path,
+    *,
+    data: Path | None = None,
+    prepared: Path | None = None,
+    watch: Callable[[nn.Module], Watch] | None = None,
+    say: Callable[[str], None] = lambda line: None,
+) -> Record | None:
+    """Compute one run by all joined processes; `execute`, where there is one only.
+
+    Returns:
+        The record for the leader, None for the others.
+    """
+    processes = Processes.joined()
+    if processes.count > 1:
+        place = ensure_prepared(run, data, prepared, say) if processes.leads else None
+        done = (run_folder(results, run.id) / RESULT).is_file()
+        (finished,) = processes.from_leader([float(done)])  # the others wait here for the data
+        if not processes.leads:
+            if not finished:
+                place = ensure_prepared(run, data, prepared)
+                _assist(run, run_folder(results, run.id), place, watch)
+            return None
+    return execute(run, results, data=data, prepared=prepared, watch=watch, say=say)
+
+
+def _assist(
+    run: RunConfig, folder: Path, place: Path, watch: Callable[[nn.Module], Watch] | None
+) -> None:
+    """Do a share of every batch of the stages that the leader goes through."""
+    splits = {name: read_split(place, name) for name in ("train", "validation")}
+    model = run.build()
+    if watch is not None:
+        watch(model)  # it may move the model; the leader alone tells of it
+    if run.pretraining is not None:
+        assert isinstance(model, Classifier), "refused by the run's config"
+        first = pretrain(
+            model,
+            splits["train"],
+            run.pretraining,
+            run.training,
+            validation=splits["validation"],
+            folder=folder / f"{CHECKPOINTS}-pretraining",
+        )
+        if first.status is not Status.DONE:
+            return
+    train(
+        model,
+        splits["train"],
+        run.training,
+        validation=splits["validation"],
+        folder=folder / CHECKPOINTS,
+    )
