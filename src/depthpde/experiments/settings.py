@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -107,28 +107,29 @@ def _parse(path: Path) -> Any:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise FileNotFoundError(f"{path} does not exist; write it with --print_config") from None
-    suffix = check_name("config's ending", path.suffix, (".json", ".yaml", ".yml", ".toml"))
+    suffix = check_name("config's ending", path.suffix, _READERS)
     try:
-        if suffix == ".json":
-            return json.loads(text)
-        if suffix == ".toml":
-            return tomllib.loads(text)
-        return _yaml(text)
+        return _READERS[suffix](text)
+    except ImportError as error:
+        raise ValueError(
+            f"{path} needs PyYAML to be read; use pip install pyyaml, or a .json file"
+        ) from error
     except ValueError as error:
         raise ValueError(f"{path} must be {suffix[1:].upper()}, but {error}") from error
 
 
 def _yaml(text: str) -> Any:
-    try:
-        import yaml  # type: ignore[import-untyped]
-    except ImportError as error:
-        raise ImportError(
-            "`pyyaml` must be installed to read YAML; use pip install pyyaml, or a .json file"
-        ) from error
+    import yaml  # type: ignore[import-untyped]
+
     try:
         return yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise ValueError(" ".join(str(error).split())) from error
+
+
+_READERS: dict[str, Callable[[str], Any]] = {
+    ".json": json.loads, ".yaml": _yaml, ".yml": _yaml, ".toml": tomllib.loads
+}  # fmt: skip
 
 
 def _task(task: str | None, said: Mapping[str, Any], file: Path | None) -> str:
