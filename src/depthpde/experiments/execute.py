@@ -23,6 +23,7 @@ from depthpde.data.source import digest
 from depthpde.data.store import MANIFEST
 from depthpde.data.task import SPLITS
 from depthpde.experiments.environment import describe_environment
+from depthpde.experiments.examine import examine
 from depthpde.experiments.heart import Heart
 from depthpde.experiments.record import (
     CONFIG,
@@ -47,7 +48,7 @@ from depthpde.training.loop import Watch, train
 from depthpde.training.pretraining import pretrain
 
 CHECKPOINTS, MODEL, LOCK = "checkpoints", "model", ".lock"
-PRETRAINING = "pretraining.jsonl"
+PRETRAINING, PROBE = "pretraining.jsonl", "probe.json"
 
 
 class BusyError(RuntimeError):
@@ -153,6 +154,8 @@ def _compute(
     if found is not None and found.predictions is not None:
         write_whole(folder / PREDICTIONS, found.predictions.numpy().astype(np.uint8).tobytes())
     model.save_pretrained(folder / MODEL)  # type: ignore[operator]
+    if found is not None:
+        _examine(model, splits["test"], folder, history.notes)
     write_json(folder / RESULT, _result(run, place, model, history, found))
     for each in folder.glob(f"{CHECKPOINTS}*"):
         shutil.rmtree(each, ignore_errors=True)
@@ -191,6 +194,14 @@ def _judge(model: nn.Module, split: Split, batch_size: int) -> Evaluation | None
         return None
     found = evaluate(model, split, batch_size=batch_size)
     return found if np.isfinite(found.loss) else None
+
+
+def _examine(model: nn.Module, split: Split, folder: Path, notes: list[str]) -> None:
+    """Measure the finished model; where it cannot be, its record says why."""
+    try:
+        write_json(folder / PROBE, examine(model, split))
+    except (ValueError, TypeError, RuntimeError) as error:
+        notes.append(f"not examined: {error}")
 
 
 def _result(

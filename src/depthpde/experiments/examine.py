@@ -1,0 +1,162 @@
+"""examine(model, split) → plain numbers: what a finished model does, for its record.
+
+    transfer   gain |H(ω)| of every linear layer that was placed
+    bands      energy in four frequency bands before and after it, on real examples
+    depth      the doctor's measures along the depth: drift, rank, entropy, energy, coupling …
+
+So that the weights themselves need not be kept.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from depthpde.data.batching import Batch, Batches
+from depthpde.data.prepared import Split
+from depthpde.dynamics.probe import probe
+from depthpde.layers.controls import Blur, DepthwiseConv
+from depthpde.layers.diffusion import Diffusion
+from depthpde.layers.multiscale import MultiscaleDiffusion
+from depthpde.layers.transfer import measure_transfer
+from depthpde.operators.energy import band_energies
+
+EXAMPLES = 32
+MODES = 33
+LINEAR = (Diffusion, MultiscaleDiffusion, DepthwiseConv, Blur)
+
+
+def examine(model: nn.Module, split: Split, *, examples: int = EXAMPLES) -> dict[str, Any]:
+    """Measure a finished model on the first examples of a split.
+
+    Args:
+        model: Trained; left as it was.
+        split: Where the examples are from.
+        examples: How many.
+    """
+    batch = next(iter(Batches(split, examples).once()))
+    found = {
+        "transfer": _transfer(model),
+        "bands": _bands(model, batch),
+        **_along_depth(model, batch),
+    }
+    return _rounded(found)
+
+
+def _placed(model: nn.Module) -> dict[str, nn.Module]:
+    """Return the outermost linear layers by name; a member of a mix is not told by itself."""
+    found: dict[str, nn.Module] = {}
+    for name, module in model.named_modules():
+        inside = any(name.startswith(f"{other}.") for other in found)
+        if isinstance(module, LINEAR) and not inside:
+            found[name] = module
+    return found
+
+
+def _transfer(model: nn.Module) -> dict[str, dict[str, list[float]]]:
+    omega = torch.linspace(0.0, math.pi, MODES)
+    return {
+        name: {
+            "omega": omega.tolist(),
+            "gain": measure_transfer(layer, omega).abs().mean(dim=1).tolist(),
+        }
+        for name, layer in _placed(model).items()
+        if getattr(layer, "gate", None) is None and getattr(layer, "grid", None) is None
+    }
+
+
+def _bands(model: nn.Module, batch: Batch) -> dict[str, dict[str, list[float]]]:
+    seen: dict[str, tuple[Tensor, Tensor]] = {}
+    with _looking(_placed(model), seen), torch.no_grad():
+        _call(model, batch)
+    return {
+        name: {"before": _shares(before, batch), "after": _shares(after, batch)}
+        for name, (before, after) in seen.items()
+    }
+
+
+def _shares(u: Tensor, batch: Batch) -> list[float]:
+    """Return the mean energy of a site in each band, whole sequences cut to their length."""
+    lengths = batch.valid_mask.sum(dim=1).tolist()
+    extra = u.shape[1] - batch.tokens.shape[1]  # a site in front
+    rows = [
+        band_energies(row[None, : length + extra])[0] / (length + extra)
+        for row, length in zip(u.double(), lengths, strict=False)
+        if length + extra >= 4
+    ]
+    return torch.stack(rows).mean(dim=0).tolist() if rows else []
+
+
+@contextmanager
+def _looking(
+    layers: dict[str, nn.Module], seen: dict[str, tuple[Tensor, Tensor]]
+) -> Iterator[None]:
+    """Note what goes into and comes out of every layer, the first time it is called."""
+
+    def look(name: str) -> Any:
+        def note(module: nn.Module, inputs: Sequence[Tensor], output: Tensor) -> None:
+            seen.setdefault(name, (inputs[0].detach(), output.detach()))
+
+        return note
+
+    handles = [layer.register_forward_hook(look(name)) for name, layer in layers.items()]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _call(model: nn.Module, batch: Batch) -> None:
+    mode = model.training
+    model.eval()
+    try:
+        model(*_inputs(batch))
+    finally:
+        model.train(mode)
+
+
+def _inputs(batch: Batch) -> tuple[Tensor, ...]:
+    first = (batch.tokens, batch.valid_mask)
+    if batch.second_tokens is None or batch.second_mask is None:
+        return first
+    return (*first, batch.second_tokens, batch.second_mask)
+
+
+def _along_depth(model: nn.Module, batch: Batch) -> dict[str, Any]:
+    """Return every measure with one number a depth; heads are averaged."""
+    trajectory = probe(model, _inputs(batch), labels=batch.labels, baseline=False, causality=False)
+    depth = {name: [_one(value) for value in each.values] for name, each in trajectory.items()}
+    return {
+        "depth": {name: values for name, values in depth.items() if not _by_layer(name)},
+        "layers": {
+            name: dict(zip(trajectory[name].labels, values, strict=True))
+            for name, values in depth.items()
+            if _by_layer(name)
+        },
+        "missing": trajectory.missing,
+    }
+
+
+def _by_layer(name: str) -> bool:
+    return name in ("energy.cfl_margin", "coupling.moved", "coupling.bound")
+
+
+def _one(value: float | list[float]) -> float | None:
+    numbers = value if isinstance(value, list) else [value]
+    finite = [each for each in numbers if math.isfinite(each)]
+    return sum(finite) / len(finite) if finite else None
+
+
+def _rounded(value: Any) -> Any:
+    """Keep the digits that 32 examples can tell."""
+    if isinstance(value, dict):
+        return {key: _rounded(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_rounded(each) for each in value]
+    return float(f"{value:.6g}") if isinstance(value, float) else value

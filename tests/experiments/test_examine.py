@@ -1,0 +1,71 @@
+"""What is told of a finished model is what it does."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+
+from depthpde.data.library import load
+from depthpde.experiments.examine import examine
+from depthpde.experiments.execute import execute
+from depthpde.models.config import ModelConfig
+
+LAYER = "encoder.placed.layers.after_embedding.layer"
+
+
+@pytest.fixture
+def test_split(prepared):
+    return load("listops-mini", "test", out=prepared)
+
+
+def with_layer(run, layer):
+    return replace(
+        run, model=ModelConfig(dim=8, blocks=1, positions=run.model.positions, layer=layer)
+    )
+
+
+def test_the_gain_of_a_layer_is_its_multiplier(run, test_split):
+    blur = with_layer(run, {"kind": "blur", "initial_ratio": 0.2})
+    found = examine(blur.build(), test_split)["transfer"][LAYER]
+    for omega, gain in zip(found["omega"], found["gain"], strict=True):
+        assert gain == pytest.approx(abs(1 - 4 * 0.2 * math.sin(omega / 2) ** 2), abs=1e-5)
+
+
+def test_diffusion_takes_from_high_bands_and_leaves_the_mean(run, test_split):
+    diffusion = with_layer(run, {"kind": "diffusion", "bound": 0.5, "initial_ratio": 0.25})
+    bands = examine(diffusion.build(), test_split)["bands"][LAYER]
+    shares = [after / before for before, after in zip(bands["before"], bands["after"], strict=True)]
+    assert shares == sorted(shares, reverse=True)
+    assert shares[0] > 0.8
+    assert shares[-1] < 0.05
+
+
+def test_a_mix_is_told_as_one_layer_and_a_gated_one_without_a_gain(run, test_split):
+    mixed = examine(with_layer(run, "multiscale").build(), test_split)
+    assert list(mixed["transfer"]) == [LAYER]
+    gated = examine(with_layer(run, {"kind": "multiscale", "gated": True}).build(), test_split)
+    assert gated["transfer"] == {}
+    assert list(gated["bands"]) == [LAYER]
+
+
+def test_the_model_is_left_as_it_was(run, test_split):
+    model = run.build().train()
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    state = torch.get_rng_state()
+    examine(model, test_split)
+    assert model.training
+    assert torch.equal(torch.get_rng_state(), state)
+    assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
+    assert all(each.grad is None for each in model.parameters())
+
+
+def test_the_record_holds_the_measures_by_depth(run, prepared, tmp_path):
+    record = execute(run, tmp_path, prepared=prepared)
+    said = json.loads((record.folder / "probe.json").read_text())
+    assert len(said["depth"]["drift.cosine"]) == 2
+    assert said["layers"]["coupling.moved"][LAYER] <= said["layers"]["coupling.bound"][LAYER]
+    assert record.result["notes"] == []
