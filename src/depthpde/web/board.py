@@ -97,7 +97,7 @@ def draw_board(snapshot: Snapshot) -> Board:
         running=_running(snapshot, states),
         panels=_panels(snapshot, states),
         failures=tuple(
-            (run, _name(snapshot, run), entry.error)
+            (run, snapshot.name(run), entry.error)
             for run, entry in snapshot.entries.items()
             if states[run] is State.FAILED
         ),
@@ -148,7 +148,7 @@ def _running(snapshot: Snapshot, states: dict[str, State]) -> tuple[Running, ...
     return tuple(
         Running(
             run,
-            _name(snapshot, run),
+            snapshot.name(run),
             entry.update,
             entry.updates,
             "" if entry.eta_seconds is None else spell_seconds(entry.eta_seconds),
@@ -156,8 +156,3 @@ def _running(snapshot: Snapshot, states: dict[str, State]) -> tuple[Running, ...
         for run, entry in snapshot.entries.items()
         if states[run] is State.RUNNING
     )
-
-
-def _name(snapshot: Snapshot, run: str) -> str:
-    entry = snapshot.entries[run]
-    return f"{entry.task} · {plain(entry.label)} · seed {entry.seed}"

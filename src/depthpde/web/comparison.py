@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from depthpde.report.evidence import Evidence, gather
+from markupsafe import Markup
+
+from depthpde.report.evidence import Evidence, gather, over_all
+from depthpde.report.figures.forest import Estimate, forest
 from depthpde.report.spelling import plain
+from depthpde.report.statistics import mean
 from depthpde.report.table import Table
 from depthpde.report.tables import paired_table
 from depthpde.web.index import Index, Snapshot
@@ -33,6 +37,8 @@ class ComparisonView:
     tasks: tuple[Choice, ...]
     variants: tuple[Choice, ...]
     table: Table | None
+    forest: Markup
+    """The same differences as a figure; empty without any."""
     refusal: str
     """Why there is no table; empty if there is one."""
 
@@ -56,7 +62,8 @@ def draw_comparison(
     whole = gather(grid, index.records(cell.run for cell in grid.cells))
     chosen_tasks = [each for each in whole.tasks if each in tasks] or list(whole.tasks)
     chosen = [each for each in whole.others if each in variants] or list(whole.others)
-    table, refusal = _table(whole.select(tasks=chosen_tasks, variants=[whole.baseline, *chosen]))
+    part = whole.select(tasks=chosen_tasks, variants=[whole.baseline, *chosen])
+    refusal = "" if part.runs else "None of the chosen runs has finished yet."
     return ComparisonView(
         grids=tuple(grids),
         name=grid.name,
@@ -67,15 +74,28 @@ def draw_comparison(
             Choice(each, plain(each), whole.words.get(each, ""), each in chosen)
             for each in whole.others
         ),
-        table=table,
+        table=None if refusal else paired_table(part),
+        forest=Markup() if refusal else draw_forest(part),
         refusal=refusal,
     )
 
 
-def _table(evidence: Evidence) -> tuple[Table | None, str]:
-    if not evidence.runs:
-        return None, "None of the chosen runs has finished yet; the table appears when one has."
-    try:
-        return paired_table(evidence), ""
-    except ValueError as error:
-        return None, f"These runs cannot be compared: {error}."
+def draw_forest(evidence: Evidence) -> Markup:
+    """Draw every variant's mean difference over the tasks, as the report draws it."""
+    estimates = [
+        Estimate(
+            label=plain(variant),
+            mean=each.mean,
+            low=None if each.interval is None else each.interval.low,
+            high=None if each.interval is None else each.interval.high,
+            n=each.n,
+            role=evidence.role(variant),
+            points=tuple(
+                mean(list(pairs.values()))
+                for pairs in (evidence.pairs(task, variant) for task in evidence.tasks)
+                if pairs
+            ),
+        )
+        for variant, each in over_all(evidence).items()
+    ]
+    return Markup(forest(estimates)) if estimates else Markup()

@@ -33,6 +33,7 @@ from depthpde.experiments.record import (
     read_record,
 )
 from depthpde.report.results import LOOSE
+from depthpde.report.spelling import plain
 
 FILES = ("", CONFIG, STATUS, RESULT)
 """Whose change means that a run must be read again; first the folder itself."""
@@ -93,6 +94,14 @@ class Snapshot:
     def states(self) -> dict[str, State]:
         """Say how every run stands."""
         return {run: entry.state_at(self.now) for run, entry in self.entries.items()}
+
+    def name(self, run: str) -> str:
+        """Say which run this is, by what the first grid that asks for it calls it."""
+        entry = self.entries[run]
+        places = (cell for grid in self.grids.values() for cell in grid.cells if cell.run == run)
+        place = next(places, None)
+        variant = entry.label if place is None else place.variant
+        return f"{entry.task} · {plain(variant)} · seed {entry.seed}"
 
     def all_grids(self) -> dict[str, Grid]:
         """Return the grids, and one of the runs that no grid names, as a report has it."""

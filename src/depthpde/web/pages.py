@@ -11,14 +11,15 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from depthpde import __version__
+from depthpde.report.style import CSS
 
-STATIC = {
-    "style.css": ("depthpde.theory", "page.css", "text/css"),
-    "dash.css": ("depthpde.web", "static/dash.css", "text/css"),
-    "dash.js": ("depthpde.web", "static/dash.js", "text/javascript"),
-    "icon.svg": ("depthpde.web", "static/icon.svg", "image/svg+xml"),
+KINDS = {
+    "style.css": "text/css",
+    "dash.css": "text/css",
+    "dash.js": "text/javascript",
+    "icon.svg": "image/svg+xml",
 }
-"""Name in the address → package, file and kind: nothing else is served as a file."""
+"""The files that pages need, and what they are: nothing else is served as a file."""
 
 
 class Pages:
@@ -50,10 +51,11 @@ class Pages:
 
 def static_file(name: str) -> tuple[bytes, str] | None:
     """Return the content and kind of one of the few files that pages need."""
-    if name not in STATIC:
+    if name not in KINDS:
         return None
-    package, path, kind = STATIC[name]
-    return (files(package) / path).read_bytes(), kind
+    if name == "style.css":  # the report's own, so that both look alike
+        return CSS.encode(), KINDS[name]
+    return (files("depthpde.web") / "static" / name).read_bytes(), KINDS[name]
 
 
 def digest(*parts: str) -> str:

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from depthpde.experiments.record import METRICS, Record, State
+from depthpde.report.anatomy import site_of
 from depthpde.report.spelling import plain, spell, spell_size
-from depthpde.web.diagnosis import DOCTOR, PROBE, Verdict, last_verdicts
+from depthpde.web.diagnosis import DOCTOR, PROBE, last_verdicts
+from depthpde.web.diagnosis import Look as Doctor
 from depthpde.web.index import Index, Snapshot
 from depthpde.web.live import Event, read_tail, thin
 from depthpde.web.states import LOOKS, Look, spell_seconds
@@ -31,8 +33,8 @@ class RunView:
     """Grids that ask for this run."""
     trivial: tuple[dict[str, Any], ...]
     """Lines that need no learning: name and percent."""
-    verdicts: tuple[Verdict, ...]
-    verdicts_at: int | None
+    doctor: Doctor
+    """The doctor's newest verdicts."""
     has_probe: bool
     result: Facts
     environment: Facts
@@ -42,10 +44,9 @@ class RunView:
 def draw_run(index: Index, snapshot: Snapshot, record: Record) -> RunView:
     """Arrange what a record tells for its page."""
     entry, result = snapshot.entries[record.id], record.result
-    at, verdicts = last_verdicts(index.file(record.id, DOCTOR))
     return RunView(
         run=record.id,
-        name=f"{record.task} · {plain(record.label)} · seed {record.seed}",
+        name=snapshot.name(record.id),
         look=LOOKS[entry.state_at(snapshot.now)],
         update=entry.update,
         updates=entry.updates,
@@ -56,8 +57,7 @@ def draw_run(index: Index, snapshot: Snapshot, record: Record) -> RunView:
             if any(cell.run == record.id for cell in grid.cells)
         ),
         trivial=_trivial(result),
-        verdicts=verdicts,
-        verdicts_at=at,
+        doctor=last_verdicts(index.file(record.id, DOCTOR)),
         has_probe=any(index.file(record.id, name) for name in (PROBE, DOCTOR)),
         result=() if result is None else _result(result),
         environment=_environment(record.environment),
@@ -88,9 +88,19 @@ class Curves:
         if not tail.lines:
             return [Event("restart", {})] if again else []
         points = thin([each for each in tail.lines if each.get("kind") == "point"])
-        others = [each for each in tail.lines if each.get("kind") == "validation"]
+        others = [_named(each) for each in tail.lines if each.get("kind") == "validation"]
         event = Event("metrics", [*points, *others], str(self.offset))
         return [Event("restart", {}), event] if again else [event]
+
+
+def _named(validation: dict[str, Any]) -> dict[str, Any]:
+    """Call the learned ratios by their places in the model."""
+    ratios = validation.get("ratios")
+    if not isinstance(ratios, Mapping):
+        return validation | {"ratios": {}}
+    sites = {str(name): site_of(str(name)) for name in ratios}
+    words = {name: name if site is None else site.words for name, site in sites.items()}
+    return validation | {"ratios": {words[str(name)]: each for name, each in ratios.items()}}
 
 
 def _trivial(result: Mapping[str, Any] | None) -> tuple[dict[str, Any], ...]:

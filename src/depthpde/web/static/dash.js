@@ -26,6 +26,8 @@
     return text.replace(/-/g, "−");
   }
 
+  const stepsOf = (count) => `${count} ${count === 1 ? "step" : "steps"}`;
+
   /* ---- charts ---- */
 
   function extent(values) {
@@ -50,11 +52,13 @@
   }
 
   function logTicks(low, high) {
-    const first = Math.ceil(Math.log10(low) - 1e-9), last = Math.floor(Math.log10(high) + 1e-9);
-    const stride = Math.max(1, Math.ceil((last - first) / 5));
+    const first = Math.floor(Math.log10(low)), last = Math.ceil(Math.log10(high));
+    const stride = Math.max(1, Math.ceil((last - first) / 6));
     const ticks = [];
-    for (let k = first; k <= last; k += stride) ticks.push(10 ** k);
-    return ticks.length > 1 ? ticks : [low, high];
+    for (let k = first; k <= last; k += stride) {
+      for (const digit of last - first > 2 ? [1] : [1, 2, 5]) ticks.push(digit * 10 ** k);
+    }
+    return ticks.filter((tick) => tick >= low && tick <= high);
   }
 
   function axis(spec, from, to, count) {
@@ -97,7 +101,7 @@
     paint() {
       const spec = this.spec, width = this.place.clientWidth, height = this.place.clientHeight;
       if (!spec || width < 40) return;
-      const left = 52, right = 10, top = 8, bottom = 38;
+      const left = 52, right = 14, top = 22, bottom = 38;
       const xs = spec.series.flatMap((each) => each.x);
       const ys = spec.series.flatMap((each) => each.y).concat((spec.lines || []).map((each) => each.y));
       const x = axis({ range: spec.xRange || extent(xs) }, left, width - right, Math.max(2, width / 90));
@@ -116,7 +120,7 @@
         svg.append(element("text", { class: "tick", x: x.at(tick), y: height - bottom + 16, "text-anchor": "middle" }, spell(tick)));
       }
       svg.append(element("text", { class: "name", x: (left + width - right) / 2, y: height - 4, "text-anchor": "middle" }, spec.x));
-      svg.append(element("text", { class: "name", x: left + 4, y: top + 10 }, spec.y));
+      svg.append(element("text", { class: "name", x: 0, y: 11 }, spec.y));
       const ink = element("g", { "clip-path": `url(#${clip})` });
       for (const line of spec.lines || []) {
         ink.append(element("line", { class: "level", x1: left, x2: width - right, y1: y.at(line.y), y2: y.at(line.y) }));
@@ -242,7 +246,7 @@
       const names = Object.keys(looks.ratios);
       byId("ratios-plot").closest("figure").hidden = !names.length;
       if (names.length) {
-        charts.ratios.draw({ x: "update", y: "mean ratio r", series: names.map((name, k) => ({ name, role: `shade-${k % 6}`, x: looks.ratios[name].x, y: looks.ratios[name].y })) });
+        charts.ratios.draw({ x: "update", y: "mean over features of the ratio r", series: names.map((name, k) => ({ name, role: `shade-${k % 6}`, x: looks.ratios[name].x, y: looks.ratios[name].y })) });
       }
     }
 
@@ -312,8 +316,8 @@
     function show(found) {
       const ours = found.reading.broken ? "warning" : "ours";
       const several = found.each_steps.length > 1;
-      const mix = several ? `mix of ${found.each_steps.join(", ")} steps` : `${found.each_steps[0]} steps`;
-      const single = { name: `one scale of ${found.single_steps} steps`, role: "shade-1" };
+      const mix = several ? `mix of ${found.each_steps.join(", ")} steps` : stepsOf(found.each_steps[0]);
+      const single = { name: `one scale of ${stepsOf(found.single_steps)}`, role: "shade-1" };
       const sites = found.signal.before.map((_, k) => k);
       const one = several ? [{ ...single, x: sites, y: found.signal.single }] : [];
       charts.signal.draw({ x: "site", y: "u", yRange: pad(extent(found.signal.before)), series: [{ name: "before", role: "quiet", x: sites, y: found.signal.before }, ...one, { name: mix, role: ours, x: sites, y: found.signal.after }] });
@@ -321,7 +325,7 @@
       charts.transfer.draw({
         x: "frequency ω, radians per site", y: found.transfer.quantity, xRange: [0, Math.PI], yRange: [-1.05, 1.15],
         series: [
-          ...(several ? found.transfer.each.map((y, k) => ({ name: `${found.each_steps[k]} steps`, role: `shade-${k + 2}`, x: omega, y })) : []),
+          ...(several ? found.transfer.each.map((y, k) => ({ name: stepsOf(found.each_steps[k]), role: `shade-${k + 2}`, x: omega, y })) : []),
           ...(several ? [{ ...single, x: omega, y: found.transfer.single }] : []),
           { name: mix, role: ours, x: omega, y: found.transfer.mix },
         ],
@@ -358,7 +362,11 @@
 
   function compare(form) {
     let last = 0;
-    form.addEventListener("change", async () => {
+    form.addEventListener("change", async (event) => {
+      if (event.target.id === "grid") {
+        location.assign("/compare?" + new URLSearchParams({ grid: event.target.value }));
+        return;
+      }
       const turn = ++last;
       const address = "/compare?" + new URLSearchParams(new FormData(form));
       const answer = await fetch(address);

@@ -1,0 +1,267 @@
+"""Which address shows what."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Route
+
+from depthpde.experiments.record import FINISHED, Record
+from depthpde.web.board import Board, draw_board
+from depthpde.web.comparison import draw_comparison
+from depthpde.web.diagnosis import DOCTOR, PROBE, draw_doctor
+from depthpde.web.index import Index, Snapshot
+from depthpde.web.live import Event, stream
+from depthpde.web.pages import Pages, digest, static_file
+from depthpde.web.runs import Curves, RunView, draw_run
+from depthpde.web.states import LOOKS
+
+FRESH = 0.4
+"""Seconds for which a look at the folder serves everybody who asks."""
+
+
+@dataclass
+class Dashboard:
+    """One results folder and its pages."""
+
+    results: Path
+    closing: Callable[[], bool] = lambda: False
+    """Says that the server wants to end, so that streams end too."""
+    index: Index = field(init=False)
+    pages: Pages = field(init=False)
+    _seen: tuple[float, Snapshot] | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self.index = Index(self.results)
+        self.pages = Pages(self.results.resolve().name)
+
+    def snapshot(self) -> Snapshot:
+        """Return what the folder holds, looked at a moment ago at most."""
+        with self._lock:
+            now = time.monotonic()
+            if self._seen is None or now - self._seen[0] > FRESH or self._seen[1].unread:
+                self._seen = (now, self.index.look())
+            return self._seen[1]
+
+    def whole(self, until: str = "") -> Snapshot:
+        """Return what the folder holds when all of it has been read, or one run of it."""
+        snapshot = self.snapshot()
+        while snapshot.unread and until not in snapshot.entries:
+            snapshot = self.snapshot()
+        return snapshot
+
+    def board(self, request: Request) -> Response:
+        """Show every grid and every run."""
+        board = draw_board(self.snapshot())
+        sections = self._board_sections(board)
+        return self._page(
+            "board.html",
+            here="Board",
+            live=True,
+            board=board,
+            sections=sections,
+            structure=_structure(board),
+            looks=list(LOOKS.values()),
+        )
+
+    def board_events(self, request: Request) -> Response:
+        """Send the sections of the board that changed."""
+        last: dict[str, str] = {}
+        version: list[Any] = [None]
+
+        def look() -> list[Event]:
+            snapshot = self.snapshot()
+            now = (snapshot.version, frozenset(snapshot.states().items()))
+            if now == version[0]:
+                return []
+            first, version[0] = version[0] is None, now
+            board = draw_board(snapshot)
+            sections = {name: str(each) for name, each in self._board_sections(board).items()}
+            new = {name: each for name, each in sections.items() if last.get(name) != each}
+            last.clear()
+            last.update(sections)
+            events = [Event("structure", _structure(board))]
+            return events if first or not new else [*events, Event("sections", new)]
+
+        return stream(look, self.closing)
+
+    def run(self, request: Request) -> Response:
+        """Show one run."""
+        record = self._record(request)
+        view = draw_run(self.index, self.snapshot(), record)
+        return self._page(
+            "run.html", here="", live=True, view=view, sections=self._run_sections(view)
+        )
+
+    def run_events(self, request: Request) -> Response:
+        """Send a run's new points, its state and the doctor's verdicts as they come."""
+        record = self._record(request)
+        curves = Curves(self.index, record.id, request.headers.get("last-event-id", ""))
+        last: dict[str, str] = {}
+        ended = [False]
+
+        def look() -> list[Event]:
+            if ended[0]:
+                return []
+            snapshot = self.snapshot()
+            now = self.index.find(record.id)
+            events = curves.look()
+            if now is None or record.id not in snapshot.entries:
+                return events
+            drawn = self._run_sections(draw_run(self.index, snapshot, now))
+            new = {name: str(each) for name, each in drawn.items() if last.get(name) != str(each)}
+            last.update(new)
+            ended[0] = snapshot.entries[record.id].state in FINISHED
+            events += [Event("sections", new)] if new else []
+            return [*events, Event("end", {})] if ended[0] else events
+
+        return stream(look, self.closing)
+
+    def doctor(self, request: Request) -> Response:
+        """Show what the doctor and the probe left of one run."""
+        record = self._record(request)
+        view = draw_doctor(
+            record,
+            self.snapshot().name(record.id),
+            self.index.file(record.id, DOCTOR),
+            self.index.file(record.id, PROBE),
+        )
+        return self._page("doctor.html", here="", view=view)
+
+    def compare(self, request: Request) -> Response:
+        """Compare the chosen variants on the chosen tasks."""
+        query = request.query_params
+        view = draw_comparison(
+            self.index,
+            self.whole(),
+            query.get("grid", ""),
+            query.getlist("task"),
+            query.getlist("variant"),
+        )
+        return self._page("compare.html", here="Compare", view=view)
+
+    def theory(self, request: Request) -> Response:
+        """Show the instrument as the address sets it."""
+        from depthpde.operators.stability import Scheme
+        from depthpde.web import instrument
+
+        try:
+            setting = read_setting(request)
+        except ValueError:
+            setting = instrument.Setting()
+        schemes = [
+            {
+                "value": each.value,
+                "words": each.value.replace("_", " "),
+                "most": instrument.max_ratio(each),
+            }
+            for each in Scheme
+        ]
+        return self._page(
+            "theory.html",
+            here="Theory",
+            setting=setting,
+            schemes=schemes,
+            signals=list(instrument.Signal),
+            most=instrument.max_ratio(setting.scheme),
+            max_steps=instrument.MAX_STEPS,
+            max_scales=len(instrument.FACTORS),
+            max_dilation=instrument.MAX_DILATION,
+            bands=instrument.BANDS,
+        )
+
+    def instrument(self, request: Request) -> Response:
+        """Compute what the sliders ask for."""
+        from depthpde.web.instrument import measure
+
+        try:
+            setting = read_setting(request)
+        except ValueError as error:
+            return JSONResponse({"error": str(error)}, 400)
+        return JSONResponse(measure(setting))
+
+    def static(self, request: Request) -> Response:
+        """Give one of the few files that pages need."""
+        found = static_file(request.path_params["name"])
+        if found is None:
+            raise HTTPException(404)
+        return Response(found[0], media_type=found[1], headers={"cache-control": "no-cache"})
+
+    def wrong(self, request: Request, error: Exception) -> Response:
+        """Say that there is nothing at an address."""
+        status = error.status_code if isinstance(error, HTTPException) else 500
+        words = "There is no such page, or no such run in this results folder."
+        return self._page(
+            "wrong.html", status, here="", heading=f"{status}: not here", words=words
+        )  # fmt: skip
+
+    def routes(self) -> list[Route]:
+        """Say which address shows what."""
+        shown = {
+            "/": self.board,
+            "/run/{run}": self.run,
+            "/run/{run}/doctor": self.doctor,
+            "/compare": self.compare,
+            "/theory": self.theory,
+            "/api/instrument": self.instrument,
+            "/events/board": self.board_events,
+            "/events/run/{run}": self.run_events,
+            "/static/{name}": self.static,
+        }
+        return [Route(path, page) for path, page in shown.items()]
+
+    def _page(self, name: str, status: int = 200, **values: Any) -> Response:
+        return HTMLResponse(self.pages.render(name, **values), status)
+
+    def _board_sections(self, board: Board) -> dict[str, Markup]:
+        piece = self.pages.piece
+        drawn = {
+            name: piece("sections.html", name, board) for name in ("summary", "running", "problems")
+        }
+        rows = (row for panel in board.panels for row in panel.rows)
+        return drawn | {row.key: piece("sections.html", "row", row) for row in rows}
+
+    def _run_sections(self, view: RunView) -> dict[str, Markup]:
+        piece = self.pages.piece
+        return {
+            "state": piece("pieces.html", "state", view),
+            "verdicts": piece("pieces.html", "verdicts", view.doctor),
+        }
+
+    def _record(self, request: Request) -> Record:
+        run = request.path_params["run"]
+        self.whole(until=run)
+        record = self.index.find(run)
+        if record is None:
+            raise HTTPException(404)
+        return record
+
+
+def read_setting(request: Request) -> Any:
+    """Read where the sliders stand from an address; what is not said stays as it is by default."""
+    from depthpde.web.instrument import Setting
+
+    kinds: dict[str, Callable[[str], Any]] = {
+        "scheme": str, "ratio": float, "steps": int, "scales": int, "dilation": int, "signal": str,
+    }  # fmt: skip
+    said = {name: request.query_params[name] for name in kinds if name in request.query_params}
+    try:
+        return Setting(**{name: kinds[name](value) for name, value in said.items()})
+    except ValueError as error:
+        raise ValueError(f"{error}; move the slider back") from error
+
+
+def _structure(board: Board) -> str:
+    """Name the frame of a board: what cannot be brought up to date by sections."""
+    parts = [f"{panel.name}|{panel.tasks}|{len(panel.rows)}" for panel in board.panels]
+    return digest(str(bool(board.total or board.broken or board.unread)), *parts)
