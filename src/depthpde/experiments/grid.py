@@ -76,10 +76,11 @@ class Plan:
         if isinstance(self.seeds, int):
             object.__setattr__(self, "seeds", tuple(range(check_positive("seeds", self.seeds))))
         labels = [each.label for each in self.variants]
-        for name, values in (("seeds", self.seeds), ("variants", labels), ("bases", self.bases)):
+        asked: dict[str, list[Any]] = {"seeds": self._seeds, "variants": labels}
+        for name, values in (asked | {"bases": list(self.bases)}).items():
             if not values:
                 raise ValueError(f"`{name}` must hold at least one, got none")
-            twice = [each for each in values if list(values).count(each) > 1]
+            twice = [each for each in values if values.count(each) > 1]
             if twice:
                 raise ValueError(f"`{name}` must differ from each other, got {twice[0]!r} twice")
         chosen = self.baseline or labels[0]
@@ -88,9 +89,8 @@ class Plan:
     @property
     def cells(self) -> list[tuple[Cell, RunConfig]]:
         """Every cell and its run, seed by seed: a sweep that is cut short leaves whole pairs."""
-        assert not isinstance(self.seeds, int), "read in __post_init__"
         found = []
-        for seed in self.seeds:
+        for seed in self._seeds:
             for task, base in self.bases.items():
                 for variant in self.variants:
                     run = self._run(task, base, variant, seed)
@@ -119,6 +119,11 @@ class Plan:
                 f"results cannot be written ({error.strerror}); choose another folder with --out",
                 str(results),
             ) from error
+
+    @property
+    def _seeds(self) -> list[int]:
+        assert not isinstance(self.seeds, int), "read in __post_init__"
+        return list(self.seeds)
 
     def _run(self, task: str, base: Preset, variant: Variant, seed: int) -> RunConfig:
         try:

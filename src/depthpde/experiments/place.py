@@ -1,0 +1,186 @@
+"""A place where runs are computed: what every one of them can do, and the simplest, here."""
+
+from __future__ import annotations
+
+import fcntl
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from depthpde.data.library import default_out
+from depthpde.experiments.execute import BusyError, ensure_prepared, execute
+from depthpde.experiments.record import State
+from depthpde.experiments.run import RunConfig
+from depthpde.training.interruption import CAUGHT
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from depthpde.training.loop import Watch
+
+
+class End(StrEnum):
+    """How an attempt at a run ended."""
+
+    RECORDED = "recorded"
+    """Its result is there, whatever it says."""
+    FAILED = "failed"
+    """An error; the same again would end the same."""
+    DIED = "died"
+    """Its process or machine is gone; another attempt goes on from the last checkpoint."""
+    BUSY = "busy"
+    """Another process is computing it."""
+    INTERRUPTED = "interrupted"
+    """Asked to stop; saved."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The end of one attempt."""
+
+    run: str
+    """Id of the run."""
+    end: End
+    why: str = ""
+    """In words, where it is not recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Folders:
+    """Where runs find their data and leave their records."""
+
+    results: Path
+    """The results folder."""
+    data: Path | None = None
+    """Official files, for tasks that are not prepared yet."""
+    prepared: Path | None = None
+    """Prepared tasks; the user's cache folder if not given."""
+
+    def to_dict(self) -> dict[str, str | None]:
+        """Return the folders as plain JSON values."""
+        return {
+            "results": str(self.results),
+            "data": None if self.data is None else str(self.data),
+            "prepared": None if self.prepared is None else str(self.prepared),
+        }
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Folders:
+        """Return the folders that `to_dict` wrote."""
+        data, prepared = (values[key] for key in ("data", "prepared"))
+        return cls(Path(values["results"]), data and Path(data), prepared and Path(prepared))
+
+
+class Place(Protocol):
+    """Where runs are computed, several at once. Nothing it does raises for one bad run."""
+
+    @property
+    def slots(self) -> int:
+        """How many runs it can be given at a time."""
+
+    def start(self, run: RunConfig) -> None:
+        """Take a run; there is a free slot."""
+
+    def wait(self, seconds: float) -> list[Ended]:
+        """Return what has ended since, waiting at most so long for the first."""
+
+    def stop(self) -> None:
+        """Ask all runs to save and end; `wait` still tells of each."""
+
+    def close(self) -> None:
+        """Let go of everything; what still runs is ended."""
+
+
+class Here:
+    """This process, one run after the other.
+
+    Args:
+        folders: Where.
+        watch: Given the model, returns what is told after every update; see `Progress`.
+        say: Told of anything unusual.
+    """
+
+    slots = 1
+
+    def __init__(
+        self,
+        folders: Folders,
+        *,
+        watch: Callable[[nn.Module], Watch] | None = None,
+        say: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        self.folders, self.watch, self.say = folders, watch, say
+        self._run: RunConfig | None = None
+
+    def start(self, run: RunConfig) -> None:
+        """Take a run; `wait` computes it."""
+        self._run = run
+
+    def wait(self, seconds: float) -> list[Ended]:
+        """Compute the run, however long it takes; a signal ends it, and is passed on."""
+        run, self._run = self._run, None
+        if run is None:
+            return []
+        before = {each: signal.signal(each, signal.default_int_handler) for each in CAUGHT}
+        try:
+            ended = attempt(run, self.folders, watch=self.watch, say=self.say)
+        finally:
+            for each, handler in before.items():
+                signal.signal(each, handler)
+        if ended.end is End.INTERRUPTED:
+            signal.raise_signal(signal.SIGINT)
+        return [ended]
+
+    def stop(self) -> None:
+        """Nothing to ask: a signal reaches the run itself."""
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+
+def attempt(
+    run: RunConfig,
+    folders: Folders,
+    *,
+    watch: Callable[[nn.Module], Watch] | None = None,
+    say: Callable[[str], None] = lambda line: None,
+) -> Ended:
+    """Compute a run and tell how it ended; every place ends in this call.
+
+    Args:
+        run: What.
+        folders: Where.
+        watch: Given the model, returns what is told after every update.
+        say: Told of anything unusual.
+    """
+    try:
+        prepare_once(run, folders, say)
+        record = execute(
+            run,
+            folders.results,
+            data=folders.data,
+            prepared=folders.prepared,
+            watch=watch,
+            say=say,
+        )
+    except BusyError as error:
+        return Ended(run.id, End.BUSY, str(error))
+    except KeyboardInterrupt:
+        return Ended(run.id, End.INTERRUPTED, "interrupted")
+    except Exception as error:  # a failing run never stops the rest
+        return Ended(run.id, End.FAILED, f"{type(error).__name__}: {error}")
+    if record.state is State.INTERRUPTED:
+        return Ended(run.id, End.INTERRUPTED, "interrupted; saved")
+    return Ended(run.id, End.RECORDED)
+
+
+def prepare_once(run: RunConfig, folders: Folders, say: Callable[[str], None]) -> None:
+    """Prepare the run's task if nobody has; others on this machine wait for it."""
+    place = folders.prepared or default_out()
+    place.mkdir(parents=True, exist_ok=True)
+    with (place / ".preparing").open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        ensure_prepared(run, folders.data, folders.prepared, say)
