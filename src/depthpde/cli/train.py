@@ -175,7 +175,7 @@ def _trivial(result: Mapping[str, Any]) -> list[str]:
     least = result["test"]["accuracy"] - _half_width(result["test"])
     found = [
         f"{name} {line:.1f} % ({'passed' if least > line else 'not passed'})"
-        for name, line in result["trivial"].items()
+        for name, line in sorted(result["trivial"].items(), key=lambda item: item[1])
     ]
     return [f"trivial    {', '.join(found)}"] if found else []
 
