@@ -54,6 +54,7 @@ def test_what_two_questions_share_is_computed_once(plans):
     assert len(ids["placement"] & ids["multiscale-positions"]) == 8 * seeds
     # learned sites with and without diffusion, rotary without, on two tasks
     assert len(ids["placement"] & ids["positional"]) == 3 * 2 * seeds
+    assert ids["commutation"] < ids["placement"]
     # baseline, two explicit, two branches on two tasks
     assert len(ids["placement"] & ids["ways"]) == 5 * 2 * seeds
 

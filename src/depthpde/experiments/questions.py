@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from depthpde.experiments import multiscale, placement, positional, ways
+from depthpde.experiments import commutation, multiscale, placement, positional, ways
 from depthpde.experiments.extent import Extent
 from depthpde.experiments.grid import Plan
 
@@ -35,5 +35,6 @@ QUESTIONS: dict[str, Planner] = {
     multiscale.BY_POSITION: multiscale.plan_by_position,
     positional.NAME: positional.plan,
     ways.NAME: ways.plan,
+    commutation.NAME: commutation.plan,
 }
 """Name → the plan that answers it."""

@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 from depthpde.experiments.findings import Claim, Findings, Verdict
 from depthpde.report.anatomy import position_of, site_of
+from depthpde.report.diagnostic import foretell
 from depthpde.report.evidence import Evidence, over_all
 from depthpde.report.spelling import plain, signed, spell_interval
 from depthpde.report.statistics import mean
@@ -174,10 +175,30 @@ def _positional(evidence: Evidence) -> list[Claim]:
     ]
 
 
+def _commutation(evidence: Evidence) -> list[Claim]:
+    claims = []
+    for each in foretell(evidence):
+        told = each.p < LEVEL and each.correlation < 0
+        claims.append(
+            Claim(
+                claim=f"Paper A: where diffusion and attention conflict, it harms ({each.words}).",
+                finding=(
+                    f"rank correlation with the change of accuracy {signed(each.correlation, 2)} "
+                    f"over {each.cells} cells of task and position"
+                ),
+                verdict=Verdict.CONFIRMED if told else Verdict.NOT_CONFIRMED,
+                n=each.cells,
+                p=each.p,
+            )
+        )
+    return claims
+
+
 JUDGES: dict[str, Callable[[Evidence], list[Claim]]] = {
     "placement": _placement,
     "multiscale": _multiscale,
     "positional": _positional,
+    "commutation": _commutation,
 }
 """Grid → who judges its claims."""
 

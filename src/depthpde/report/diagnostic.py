@@ -1,0 +1,93 @@
+"""Does a number that is measured inside a model go along with its change of accuracy?
+
+ρ = correlation of ranks within each task,   p by exchanging the variants within each task
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from depthpde.experiments.record import Record
+from depthpde.report.evidence import Evidence
+from depthpde.report.probes import read_probe
+from depthpde.report.statistics import mean
+
+DRAWS = 9999
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """How far one measure foretells the change of accuracy."""
+
+    words: str
+    correlation: float
+    """Of ranks within tasks; −1 where more of it always means less accuracy."""
+    p: float
+    """Two-sided, by exchanging the variants within each task."""
+    cells: int
+    """Task–variant pairs."""
+
+
+MEASURES: dict[str, Callable[[Mapping[str, Any]], list[float]]] = {
+    "nonlinear commutator": lambda said: said["depth"]["coupling.nonlinear"],
+    "frozen commutator": lambda said: said["depth"]["coupling.frozen"],
+    "how far the layers move the field": lambda said: [*said["layers"]["coupling.moved"].values()],
+}
+"""Words → one number for each block or layer out of a run's probe."""
+
+
+def foretell(evidence: Evidence) -> list[Diagnostic]:
+    """Set every measure against the change of accuracy, over the cells that have both."""
+    found = []
+    for words, measure in MEASURES.items():
+        tables = [_ranks(evidence, task, measure) for task in evidence.tasks]
+        known = [each for each in tables if each.shape[1] > 1]
+        if known:
+            found.append(_judge(words, known))
+    return found
+
+
+def _ranks(
+    evidence: Evidence, task: str, measure: Callable[[Mapping[str, Any]], list[float]]
+) -> NDArray[np.float64]:
+    """Return [2, variants]: ranks of the measure and of the change, about their mean."""
+    pairs = []
+    for variant in evidence.others:
+        changes = evidence.pairs(task, variant)
+        runs = evidence.runs.get((task, variant), {})
+        values = [v for seed in changes if (v := _value(runs[seed], measure)) is not None]
+        if values:
+            pairs.append((mean(values), mean(list(changes.values()))))
+    from scipy.stats import rankdata
+
+    ranks = rankdata(np.array(pairs, dtype=np.float64).reshape(-1, 2), axis=0).T
+    return ranks - ranks.mean(axis=1, keepdims=True) if ranks.size else np.zeros((2, 0))
+
+
+def _value(record: Record, measure: Callable[[Mapping[str, Any]], list[float]]) -> float | None:
+    try:
+        values = [float(each) for each in measure(read_probe(record)) if each is not None]
+    except (KeyError, TypeError, AttributeError):
+        return None
+    return mean(values) if values else None
+
+
+def _judge(words: str, tables: list[NDArray[np.float64]]) -> Diagnostic:
+    def along(order: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> float:
+        return float(sum(table[0] @ order(table[1]) for table in tables))
+
+    size = np.sqrt(np.prod([sum((table[k] ** 2).sum() for table in tables) for k in (0, 1)]))
+    seen = along(lambda changes: changes)
+    random = np.random.default_rng(0)
+    beyond = sum(abs(along(random.permutation)) >= abs(seen) - 1e-9 for _ in range(DRAWS))
+    return Diagnostic(
+        words,
+        seen / size if size else 0.0,
+        (1 + beyond) / (1 + DRAWS),
+        sum(table.shape[1] for table in tables),
+    )

@@ -1,0 +1,77 @@
+"""A measure foretells only if it goes along within tasks, and beyond chance."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from depthpde.experiments.findings import Verdict
+from depthpde.experiments.record import Record
+from depthpde.report.claims import judge
+from depthpde.report.diagnostic import foretell
+from depthpde.report.evidence import Evidence
+
+TASKS = ("text-mini", "image-mini", "listops-mini")
+VARIANTS = tuple(f"position {k}" for k in range(7))
+
+
+def make(folder: Path, accuracy, commutator) -> Evidence:
+    """Invent runs with a known change of accuracy and a known commutator."""
+    runs = {}
+    for task in TASKS:
+        for at, variant in enumerate(("baseline", *VARIANTS)):
+            place = folder / f"{task}-{at}"
+            place.mkdir()
+            said = {
+                "depth": {"coupling.nonlinear": [commutator(task, at)], "coupling.frozen": [1.0]},
+                "layers": {"coupling.moved": {"a": commutator(task, at)}},
+            }
+            (place / "probe.json").write_text(json.dumps(said))
+            config = {"task": task, "seed": 0, "model": {}}
+            result = {"status": "done", "test": {"accuracy": accuracy(task, at)}}
+            runs[task, variant] = {0: Record(place, place.name, variant, config, {}, {}, result)}
+    return Evidence(
+        name="commutation", question="?", baseline="baseline", tasks=TASKS,
+        variants=("baseline", *VARIANTS), words={}, runs=runs, missing=(),
+    )  # fmt: skip
+
+
+def test_what_always_goes_along_is_foretold(tmp_path):
+    evidence = make(tmp_path, lambda task, at: 50.0 - at, lambda task, at: at**2)
+    found = {each.words: each for each in foretell(evidence)}
+    assert found["nonlinear commutator"].correlation == pytest.approx(-1.0)
+    assert found["nonlinear commutator"].p < 0.001
+    assert found["nonlinear commutator"].cells == 21
+    assert found["frozen commutator"].correlation == 0.0  # the same everywhere says nothing
+    assert judge(evidence, "mini").claims[0].verdict is Verdict.CONFIRMED
+
+
+def test_differences_between_tasks_alone_do_not_count(tmp_path):
+    random = np.random.default_rng(3)
+    noise = {(task, at): random.normal() for task in TASKS for at in range(8)}
+    level = dict(zip(TASKS, (0.0, 20.0, 40.0), strict=True))
+    evidence = make(
+        tmp_path,
+        lambda task, at: level[task] + noise[task, at],
+        lambda task, at: -level[task] + random.normal(),
+    )
+    found = foretell(evidence)[0]
+    assert abs(found.correlation) < 0.5
+    assert found.p > 0.05
+    assert judge(evidence, "mini").claims[0].verdict is Verdict.NOT_CONFIRMED
+
+
+def test_a_measure_that_goes_the_other_way_does_not_confirm(tmp_path):
+    evidence = make(tmp_path, lambda task, at: 50.0 + at, lambda task, at: at)
+    assert foretell(evidence)[0].correlation == pytest.approx(1.0)
+    assert judge(evidence, "mini").claims[0].verdict is Verdict.NOT_CONFIRMED
+
+
+def test_runs_that_were_not_examined_are_left_out(tmp_path):
+    evidence = make(tmp_path, lambda task, at: 50.0 - at, lambda task, at: at)
+    for path in tmp_path.glob("*/probe.json"):
+        path.unlink()
+    assert foretell(evidence) == []
