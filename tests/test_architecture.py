@@ -66,7 +66,9 @@ def test_a_folder_imports_only_what_the_map_allows(path):
         return
     allowed = FOLDERS[home(path)] | OPEN_TO_ALL | {home(path), "__version__"}
     for module in imports(path):
-        assert module.split(".")[0] in allowed, f"{home(path)} must not import {module}"
+        parts = module.split(".")
+        above = {".".join(parts[: k + 1]) for k in range(len(parts))}
+        assert above & allowed, f"{home(path)} must not import {module}"
 
 
 @pytest.mark.parametrize("folder", FILES)
