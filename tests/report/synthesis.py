@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from depthpde.experiments.findings import Claim, Findings, Verdict
 from depthpde.experiments.record import (
     CONFIG,
     ENVIRONMENT,
@@ -136,16 +137,27 @@ def write_probe(results: Path, run: str, blocks: int = 6, tilt: float = 1.0) -> 
 
 def write_findings(results: Path, name: str = "placement") -> None:
     """Write two claims and what became of them."""
-    rows = [
-        {"claim": "After embedding helps most", "finding": "+1.8 points over five tasks",
-         "verdict": "confirmed", "n": 30, "interval": [1.6, 2.0], "p": 0.0002},
-        {"claim": "After attention is worst on every task but Image", "finding": "also on Image",
-         "verdict": "partly", "n": 30, "interval": [-2.1, -1.7], "p": 0.0002},
-        {"claim": "Diffusion is more than local mixing", "finding": "not against the convolution",
-         "verdict": "not confirmed at this scale", "n": 30, "interval": None, "p": None},
-    ]  # fmt: skip
-    (results / "findings").mkdir(exist_ok=True)
-    write_json(results / "findings" / f"{name}.json", {"format": 1, "rows": rows})
+    told = (
+        ("After embedding helps most", "+1.8 points over five tasks", "confirmed", (1.6, 2.0)),
+        (
+            "After attention is worst on every task but Image",
+            "on Image too",
+            "partly",
+            (-2.1, -1.7),
+        ),
+        ("Diffusion is more than local mixing", "not shown", "not confirmed", None),
+    )
+    claims = tuple(
+        Claim(claim=claim, finding=finding, verdict=Verdict(verdict), n=30, interval=interval,
+              p=0.0002 if interval else None)
+        for claim, finding, verdict, interval in told
+    )  # fmt: skip
+    rows = [{"position": "after_embedding", "commutator": 0.12, "points": 1.8}]
+    question = "Where does diffusion help?"
+    Findings(
+        name=name, question=question, scale="mini", claims=claims, notes=("Invented.",),
+        tables={"Commutator and effect": rows},
+    ).write(results)  # fmt: skip
 
 
 def _metrics(task: str, variant: str, seed: int, accuracy: float, updates: int) -> str:

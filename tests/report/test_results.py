@@ -26,14 +26,15 @@ def test_broken_records_grids_and_findings_are_told_and_the_rest_is_read(results
     assert "not written whole" in reasons[runs[0].name]
     assert "must be of format 1, got 99" in reasons[runs[1].name]
     assert "config.json is missing" in reasons[runs[2].name]
-    assert "must hold rows of claims" in reasons["odd.json"]
+    assert "findings must be of format 1" in reasons["odd.json"]
     assert len(found.records) == len(runs) - 3
 
 
 def test_findings_are_read_with_their_numbers(shared_results):
-    first = read_results(shared_results).findings[0]
-    assert (first.verdict, first.n, first.interval, first.p, first.experiment) == (
-        "confirmed", "30", "[+1.6, +2.0]", "0.0002", "placement",
+    (found,) = read_results(shared_results).findings
+    first = found.claims[0]
+    assert (found.name, first.verdict, first.n, first.interval) == (
+        "placement", "confirmed", 30, (1.6, 2.0),
     )  # fmt: skip
 
 

@@ -8,9 +8,10 @@ import sys
 from collections.abc import Sequence
 
 from depthpde import __version__
-from depthpde.cli import bench, causality, dash, data, env, theory, train
+from depthpde.cli import bench, causality, dash, data, env, report, theory, train
 
 VERBS = {
+    "report": report,
     "dash": dash,
     "theory": theory,
     "data": data,

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from depthpde.experiments.findings import FINDINGS, Findings, read_findings
 from depthpde.experiments.record import (
     GRIDS,
     Broken,
@@ -18,23 +17,8 @@ from depthpde.experiments.record import (
     read_records,
 )
 
-FINDINGS = "findings"
 LOOSE = "runs"
 """Name of the grid of runs that no grid speaks of."""
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """What became of one claim."""
-
-    claim: str
-    finding: str
-    verdict: str
-    n: str
-    interval: str
-    p: str
-    experiment: str
-    """The file's name."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,9 +28,10 @@ class Results:
     records: Mapping[str, Record]
     grids: Mapping[str, Grid]
     """By name; runs that no grid speaks of are one of their own."""
-    findings: tuple[Finding, ...]
+    findings: tuple[Findings, ...]
+    """What experiments ended in, by the names of their files."""
     broken: tuple[Broken, ...]
-    """What could not be read, and why."""
+    """What could not be read, by its path inside its folder, and why."""
 
 
 def read_results(folders: Path | Sequence[Path]) -> Results:
@@ -61,16 +46,17 @@ def read_results(folders: Path | Sequence[Path]) -> Results:
     places = [folders] if isinstance(folders, Path) else list(folders)
     records: dict[str, Record] = {}
     grids: dict[str, Grid] = {}
-    findings: list[Finding] = []
+    findings: list[Findings] = []
     broken: list[Broken] = []
     for place in places:
         read = read_records(place)
-        broken += read.broken
+        unread = list(read.broken)
         for name, record in read.found.items():
             if name not in records or (records[name].result is None and record.result is not None):
                 records[name] = record
-        _add_grids(place, grids, broken)
-        _add_findings(place, findings, broken)
+        _add_grids(place, grids, unread)
+        _add_findings(place, findings, unread)
+        broken += [_local(each, place) for each in unread]
     if not records and not broken and not grids:
         named = ", ".join(str(each) for each in places) or "no folder"
         raise FileNotFoundError(
@@ -84,6 +70,12 @@ def read_results(folders: Path | Sequence[Path]) -> Results:
         findings=tuple(findings),
         broken=tuple(broken),
     )
+
+
+def _local(broken: Broken, place: Path) -> Broken:
+    """Name a broken file from its results folder on: where that lies is nobody's business."""
+    reason = broken.reason.replace(f"{place}/", "")
+    return Broken(broken.path.relative_to(place), reason)
 
 
 def _add_grids(place: Path, grids: dict[str, Grid], broken: list[Broken]) -> None:
@@ -114,22 +106,9 @@ def _loose(records: Mapping[str, Record], grids: Mapping[str, Grid]) -> Grid:
     return Grid(LOOSE, "What did these runs reach?", baseline, tuple(cells), {})
 
 
-def _add_findings(place: Path, findings: list[Finding], broken: list[Broken]) -> None:
+def _add_findings(place: Path, findings: list[Findings], broken: list[Broken]) -> None:
     for path in sorted((place / FINDINGS).glob("*.json")):
         try:
-            said = json.loads(path.read_text(encoding="utf-8"))
-            rows = said["rows"] if isinstance(said, dict) else said
-            findings += [_finding(row, path.stem) for row in rows]
-        except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
-            broken.append(Broken(path, f"{path} must hold rows of claims, but {error!r}"))
-
-
-def _finding(row: Mapping[str, Any], experiment: str) -> Finding:
-    said = {key: "" if row.get(key) is None else row[key] for key in ("n", "interval", "p")}
-    interval = said["interval"]
-    if isinstance(interval, list) and len(interval) == 2:
-        interval = f"[{float(interval[0]):+.1f}, {float(interval[1]):+.1f}]".replace("-", "−")
-    p = f"{said['p']:.2g}" if isinstance(said["p"], float) else said["p"]
-    texts = (row["claim"], row["finding"], row["verdict"], said["n"], interval, p)
-    claim, finding, verdict, n, between, chance = (str(each) for each in texts)
-    return Finding(claim, finding, verdict, n, between, chance, experiment)
+            findings.append(read_findings(path))
+        except (ValueError, OSError) as error:
+            broken.append(Broken(path, str(error)))

@@ -74,6 +74,20 @@ def short_tasks(tasks: Sequence[str]) -> dict[str, str]:
     return {task: task if head in alike else head for task, head in short.items()}
 
 
+def slug(name: str) -> str:
+    """Return a name in plain letters, digits and dashes; names that differ may become alike."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:40]
+
+
+def file_names(names: Sequence[str]) -> dict[str, str]:
+    """Return name → stem of a file: its slug, or its anchor where slugs would be alike."""
+    slugs = [slug(name) for name in names]
+    return {
+        name: each if each and slugs.count(each) == 1 else anchor(name)
+        for name, each in zip(names, slugs, strict=True)
+    }
+
+
 def anchor(*names: str) -> str:
     """Return a name for an element of a page: plain letters, and no two alike.
 
@@ -81,7 +95,7 @@ def anchor(*names: str) -> str:
     """
     parts = []
     for name in names:
-        safe = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:40]
+        safe = slug(name)
         digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:6]
         parts.append(safe if safe.replace("-", "_") == name else f"{safe}-{digest}".strip("-"))
     return "--".join(parts)

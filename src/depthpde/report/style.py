@@ -17,7 +17,6 @@ DARK = {
 }  # fmt: skip
 
 FIGURE = """
-svg.figure { display: block; max-width: 100%; height: auto; overflow: visible; }
 svg.figure text { font: 13px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif;
   fill: var(--ink); font-variant-numeric: tabular-nums; }
 svg.figure text.tick { font-size: 11px; fill: var(--quiet); }
@@ -33,7 +32,7 @@ svg.figure .line-ours { stroke: var(--accent); stroke-width: 2; fill: none; }
 svg.figure .line-baseline { stroke: var(--baseline); stroke-width: 1.75; stroke-dasharray: 6 4;
   fill: none; }
 svg.figure .line-control { stroke: var(--baseline); stroke-width: 1.75; fill: none; }
-svg.figure .line-other { stroke: var(--ink); stroke-width: 1.5; stroke-dasharray: 1 3;
+svg.figure .line-other { stroke: var(--ink); stroke-width: 2; stroke-dasharray: 0.1 4.5;
   stroke-linecap: round; fill: none; }
 svg.figure .line-trivial { stroke: var(--warning); stroke-width: 1.25; stroke-dasharray: 2 3;
   fill: none; }
@@ -46,7 +45,7 @@ svg.figure .mark-baseline { fill: var(--baseline); stroke: var(--baseline); }
 svg.figure .whisker-ours { stroke: var(--accent); stroke-width: 2; }
 svg.figure .whisker-control { stroke: var(--baseline); stroke-width: 2; }
 svg.figure .whisker-baseline { stroke: var(--baseline); stroke-width: 2; }
-svg.figure .seed { stroke: var(--ink); stroke-opacity: 0.35; stroke-width: 1; fill: none; }
+svg.figure .seed { stroke: var(--ink); stroke-opacity: 0.5; stroke-width: 1; fill: none; }
 svg.figure .rug-ours { stroke: var(--accent); stroke-opacity: 0.45; stroke-width: 1; fill: none; }
 svg.figure .up { fill: var(--accent); }
 svg.figure .down { fill: var(--warning); }
@@ -57,9 +56,6 @@ svg.figure .box { fill: var(--panel); stroke: var(--baseline); stroke-width: 1; 
 svg.figure .flow { stroke: var(--baseline); stroke-width: 1.5; fill: none; }
 svg.figure .tip { fill: var(--baseline); }
 svg.figure .ground { fill: var(--ground); }
-svg.figure a { cursor: pointer; }
-svg.figure a:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
-svg.figure a:hover text { text-decoration: underline; text-underline-offset: 0.2em; }
 """
 
 
@@ -87,24 +83,27 @@ h2 { font-size: 1.15rem; margin: 3rem 0 0.5rem; font-weight: 650; }
 h3 { font-size: 1rem; margin: 0 0 0.35rem; font-weight: 650; }
 p { margin: 0.35rem 0; max-width: 48rem; }
 .quiet, figcaption, .notes { color: var(--quiet); font-size: 0.87rem; }
-.lead { color: var(--quiet); margin: 0.15rem 0 0; }
-.verdict { font-size: 1.05rem; margin: 0.9rem 0 0; padding: 0; list-style: none;
-  max-width: 62rem; }
+p.lead { max-width: none; color: var(--quiet); margin: 0.15rem 0 0; }
+.verdict { font-size: 1rem; margin: 0.9rem 0 0; padding: 0; list-style: none; }
 .verdict li { margin: 0.2rem 0; padding-left: 1.4rem; position: relative; }
 .verdict li::before { content: attr(data-mark); position: absolute; left: 0;
   color: var(--quiet); font-weight: 650; }
 .verdict li.ours strong, .verdict li.ours::before { color: var(--accent); }
 .verdict li.warning strong, .verdict li.warning::before { color: var(--warning); }
 .warned { color: var(--warning); font-size: 0.87rem; }
-.first { display: grid; grid-template-columns: minmax(0, 25rem) minmax(0, 1fr); gap: 2.5rem;
+.first { display: grid; grid-template-columns: minmax(0, 25rem) minmax(0, 1fr); gap: 3rem;
   margin-top: 1.25rem; align-items: start; }
 .pair { display: grid; grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); gap: 2rem;
   align-items: start; }
-.multiples { display: grid; grid-template-columns: repeat(auto-fill, minmax(17rem, 1fr));
-  gap: 1.25rem 1.5rem; }
+.multiples { display: flex; flex-wrap: wrap; gap: 0.5rem 1rem; align-items: start; }
 figure { margin: 0.75rem 0; }
 figcaption { margin-top: 0.35rem; max-width: 48rem; }
 .scroll { overflow-x: auto; }
+svg.figure { display: block; max-width: 100%; height: auto; overflow: visible; }
+svg.figure a { cursor: pointer; }
+svg.figure a:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
+svg.figure a:hover text { text-decoration: underline; text-underline-offset: 0.2em; }
+svg.figure text.warn { paint-order: stroke; stroke: var(--ground); stroke-width: 3px; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 caption { text-align: left; color: var(--quiet); font-size: 0.87rem; padding-bottom: 0.35rem; }
 th { text-align: left; font-weight: 500; color: var(--quiet); font-size: 0.87rem; }
@@ -119,7 +118,8 @@ td.strong { font-weight: 650; }
 .runs tr:target, article:target > h3 { background: var(--panel);
   outline: 2px solid var(--accent); outline-offset: 2px; }
 code { font: 0.92em ui-monospace, "SF Mono", "DejaVu Sans Mono", monospace; }
-.tag { font-size: 0.8rem; color: var(--quiet); border: 1px solid var(--rule);
+.claims td:nth-child(-n+2) { min-width: 11rem; }
+.tag { white-space: nowrap; font-size: 0.8rem; color: var(--quiet); border: 1px solid var(--rule);
   border-radius: 0.25rem; padding: 0 0.35rem; font-weight: 400; }
 .tag.confirmed { color: var(--accent); border-color: var(--accent); }
 .tag.refused { color: var(--warning); border-color: var(--warning); }
@@ -130,13 +130,13 @@ footer { margin-top: 3rem; color: var(--quiet); font-size: 0.85rem; }
 @media (max-width: 60rem) {
   .first, .pair { grid-template-columns: minmax(0, 1fr); gap: 1.25rem; }
   body { padding: 1rem 1rem 3rem; }
+  .wide svg.figure { max-width: none; }
 }
 @media print {
   :root { color-scheme: light; PAPER }
   body { max-width: none; padding: 0; font-size: 10pt; }
   h2, h3 { break-after: avoid; } figure, tr, li { break-inside: avoid; }
   nav.map { display: none; } .scroll { overflow: visible; } a { text-decoration: none; }
-  .multiples { grid-template-columns: repeat(3, minmax(0, 1fr)); }
   .runs { font-size: 6.5pt; } .runs td, .runs th { white-space: normal; padding-right: 0.4rem; }
 }
 """.replace("PAPER", _variables(LIGHT))

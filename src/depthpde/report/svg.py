@@ -24,7 +24,8 @@ def escape(text: object) -> str:
 
 def number(value: float) -> str:
     """Write a coordinate: two digits at most, always the same for the same value."""
-    return f"{value:.2f}".rstrip("0").rstrip(".").replace("-0", "0", value > -0.005)
+    short = f"{value:.2f}".rstrip("0").rstrip(".")
+    return "0" if short == "-0" else short
 
 
 def element(tag: str, *content: str, **attributes: str | float | None) -> str:

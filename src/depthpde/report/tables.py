@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from depthpde.report.arena import Escape
 from depthpde.report.evidence import Evidence, by_task, escapes, over_all, trivial
 from depthpde.report.spelling import plain, short_tasks, signed, spell, spell_interval, spell_p
 from depthpde.report.statistics import Comparison, mean, too_few
@@ -98,20 +99,24 @@ def _notes(evidence: Evidence, short: Mapping[str, str]) -> tuple[str, ...]:
         if said:
             lines.append(f"{said} ({short[task]})")
     notes = [f"trivial: {' · '.join(lines)}"] if lines else []
-    plateaus = (_escaped(evidence, task, short[task]) for task in evidence.tasks)
-    notes += [each for each in plateaus if each]
+    found = {task: escapes(evidence, task) for task in evidence.tasks}
+    every = [short[task] for task, each in found.items() if each and all(map(_all, each.values()))]
+    for task, counts in found.items():
+        if counts and short[task] not in every:
+            notes.append(_escaped(counts, short[task]))
+    if every:
+        notes.append(f"every run is past the highest trivial line on {', '.join(every)}")
     return tuple(notes)
 
 
-def _escaped(evidence: Evidence, task: str, short: str) -> str:
-    found = escapes(evidence, task)
-    if not found:
-        return ""
-    line = f"{spell(next(iter(found.values())).line)} on {short}"
-    if all(each.escaped == each.n for each in found.values()):
-        return f"every run is past {line}"
+def _all(escape: Escape) -> bool:
+    return escape.escaped == escape.n
+
+
+def _escaped(found: Mapping[str, Escape], task: str) -> str:
+    line = f"{spell(next(iter(found.values())).line)} on {task}"
     if not any(each.escaped for each in found.values()):
-        return f"no run is past {line}"
+        return f"no run is past the plateau of {line}"
     counts = (f"{plain(variant)} {each.escaped}/{each.n}" for variant, each in found.items())
     return f"escaped the plateau of {line}: {', '.join(counts)}"
 

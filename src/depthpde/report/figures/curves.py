@@ -78,15 +78,19 @@ def curves(
     ]
     if y_label:
         parts.append(text(0, top - 8, y_label, "tick"))
-    for name, value in (trivial or {}).items():
-        y = up.at(value)
-        parts += [
-            line(LEFT, y, width - 8, y, "line-trivial"),
-            text(width - 8, y - 3, f"{name} {value:.1f}", "warn", "end"),
-        ]
-    parts += [_band(each, across, up) for each in known] + [
-        _curve(each, across, up) for each in known
-    ]
+    heights = {name: up.at(value) for name, value in (trivial or {}).items()}
+    parts += [line(LEFT, y, width - 8, y, "line-trivial") for y in heights.values()]
+    parts += [_band(each, across, up) for each in known]
+    parts += [_curve(each, across, up) for each in known]
+    for name, y in heights.items():
+        words = f"{name} {(trivial or {})[name]:.1f}"
+        # Curves rise: what is high is free at the left, what is low at the right.
+        low = y > (top + bottom) / 2
+        parts.append(
+            text(width - 8, y - 3, words, "warn", "end")
+            if low
+            else text(LEFT + 4, y - 3, words, "warn")
+        )
     return drawing(width, bottom + 38, *parts, title=title, description=_describe(known, trivial))
 
 

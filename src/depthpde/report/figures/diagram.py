@@ -12,17 +12,17 @@ from depthpde.report.anatomy import POSITIONS
 from depthpde.report.spelling import plain, signed
 from depthpde.report.svg import drawing, element, group, line, path, text
 
-WIDTH, HEIGHT = 400.0, 470.0
+WIDTH, HEIGHT = 400.0, 474.0
 STREAM = 46.0
 """Where the residual stream runs down."""
 PLACES = {
     "after_embedding": (STREAM, 104.0),
-    "before_norm": (98.0, 186.0),
-    "in_attention": (196.0, 186.0),
-    "in_heads": (238.0, 186.0),
-    "after_attention": (316.0, 186.0),
-    "after_ffn": (316.0, 306.0),
-    "between_blocks": (STREAM, 396.0),
+    "before_norm": (98.0, 190.0),
+    "in_attention": (208.0, 190.0),
+    "in_heads": (264.0, 190.0),
+    "after_attention": (322.0, 190.0),
+    "after_ffn": (322.0, 318.0),
+    "between_blocks": (STREAM, 400.0),
 }
 """Position → where its disc stands."""
 RADIUS = 13.0
@@ -73,34 +73,34 @@ def diagram(
 
 
 def _wires() -> str:
-    parts = [path([(STREAM, 22), (STREAM, 448)], "flow"), _tip(STREAM, 448)]
-    for y in (186.0, 306.0):
-        loop = [(STREAM, y - 26), (72, y - 26), (72, y), (352, y), (352, y + 40), (STREAM, y + 40)]
+    parts = [path([(STREAM, 22), (STREAM, 450)], "flow"), _tip(STREAM, 450)]
+    for y, back in ((190.0, 246.0), (318.0, 358.0)):
+        loop = [(STREAM, y - 26), (72, y - 26), (72, y), (358, y), (358, back), (STREAM, back)]
         parts.append(path(loop, "flow"))
         parts += [
-            element("circle", cx=STREAM, cy=y + 40, r=8.0, kind="box"),
-            line(STREAM - 5, y + 40, STREAM + 5, y + 40, "axis"),
-            line(STREAM, y + 35, STREAM, y + 45, "axis"),
+            element("circle", cx=STREAM, cy=back, r=8.0, kind="box"),
+            line(STREAM - 5, back, STREAM + 5, back, "axis"),
+            line(STREAM, back - 5, STREAM, back + 5, "axis"),
         ]
     return "".join(parts)
 
 
 def _boxes() -> str:
     frame = element(
-        "rect", x=10.0, y=136.0, width=380.0, height=284.0, rx=8.0, kind="axis",
+        "rect", x=10.0, y=136.0, width=380.0, height=290.0, rx=8.0, kind="axis",
         stroke_opacity=0.5, stroke_dasharray="4 4",
     )  # fmt: skip
     return "".join(
         (
             frame,
-            text(384, 412, "block × depth", "tick", "end"),
+            text(384, 419, "block × depth", "tick", "end"),
             text(STREAM, 14, "tokens", "tick", "middle"),
             _box(6, 36, 80, 30, "embedding"),
-            _box(116, 171, 48, 30, "norm"),
-            _box(176, 156, 122, 60, "attention", 172),
-            _box(116, 291, 48, 30, "norm"),
-            _box(176, 291, 122, 30, "feed-forward"),
-            text(STREAM + 4, 464, "pool → classes", "tick", "middle"),
+            _box(118, 175, 48, 30, "norm"),
+            _box(180, 148, 112, 80, "attention", 165),
+            _box(118, 303, 48, 30, "norm"),
+            _box(180, 303, 112, 30, "feed-forward"),
+            text(STREAM + 4, 466, "pool → classes", "tick", "middle"),
         )
     )
 
@@ -141,6 +141,6 @@ def _disc(number: int, position: str, effect: Effect | None, largest: float) -> 
 
 def _empty_twin(effect: Effect | None, largest: float) -> str:
     """Draw the second place of the second position: before the feed-forward's norm."""
-    x, y = PLACES["before_norm"][0], 306.0
+    x, y = PLACES["before_norm"][0], PLACES["after_ffn"][1]
     parts = [*_circle(x, y, effect, largest), text(x, y + 4.5, "2", "strong on", "middle")]
     return group(*parts, title="before norm", href=effect.href if effect else "")

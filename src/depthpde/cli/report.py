@@ -1,0 +1,86 @@
+"""``depthpde report``: results folders as one page, tables and figures."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from depthpde.report.chapter import Chapter
+    from depthpde.report.document import Report
+
+SUMMARY = "write one page, tables and figures about finished runs"
+EXAMPLES = """examples:
+  depthpde report results
+  depthpde report out/demo --out out/demo-report
+  depthpde report results other/results --paper     (figures as PDF too)
+  depthpde report results --json > numbers.json
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's options."""
+    parser.add_argument(
+        "results", metavar="RESULTS", type=Path, nargs="+", help="folders that a sweep wrote"
+    )
+    parser.add_argument(
+        "--out",
+        metavar="FOLDER",
+        type=Path,
+        default=None,
+        help="where the report goes (default: RESULTS/report)",
+    )
+    parser.add_argument(
+        "--paper", action="store_true", help="write figures as PDF too; needs depthpde[paper]"
+    )
+    parser.add_argument("--json", action="store_true", help="print the numbers instead of tables")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the report, print its tables and where it lies.
+
+    Returns:
+        0; 1 where no run has a result. Broken records are told and do not stop it.
+    """
+    from depthpde.report.document import make_report
+
+    report = make_report(arguments.results, arguments.out, paper=arguments.paper)
+    for broken in report.results.broken:
+        print(f"unread: {broken.path}: {broken.reason}", file=sys.stderr)
+    code = 0 if report.chapters else 1
+    if arguments.json:
+        json.dump(_numbers(report), sys.stdout, indent=2, ensure_ascii=False)
+        print()
+        return code
+    for chapter in report.chapters:
+        print(chapter.table.text())
+    for sentence in report.chapters[0].verdict if report.chapters else ():
+        print(f"{sentence.mark} {sentence.strong} {sentence.text}")
+    print(f"\npage    {report.page}")
+    print(f"tables  {report.page.parent / 'tables'}\nfigures {report.page.parent / 'figures'}")
+    return code
+
+
+def _numbers(report: Report) -> dict[str, object]:
+    return {
+        "page": str(report.page),
+        "grids": {chapter.evidence.name: _grid(chapter) for chapter in report.chapters},
+        "unread": {str(each.path): each.reason for each in report.results.broken},
+    }
+
+
+def _grid(chapter: Chapter) -> dict[str, object]:
+    return {
+        "question": chapter.evidence.question,
+        "baseline": chapter.evidence.baseline,
+        "verdict": [f"{each.strong} {each.text}" for each in chapter.verdict],
+        "warnings": list(chapter.table.warnings),
+        "numbers": [
+            {key: None if each == "" else each for key, each in row.items()}
+            for row in chapter.table.tidy
+        ],
+        "costs": [dict(row) for row in chapter.cost.tidy],
+    }

@@ -1,0 +1,176 @@
+"""All that is known of one variant: its curves, its learned ratios, what it does to a field."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from depthpde.report.anatomy import POSITIONS
+from depthpde.report.course import Course, validation_course
+from depthpde.report.evidence import Evidence, trivial
+from depthpde.report.figures.bars import bars
+from depthpde.report.figures.curves import Line, curves
+from depthpde.report.figures.ratios import ratios
+from depthpde.report.filters import BANDS, OMEGA, learned_ratios, passed, start_and_bound
+from depthpde.report.probes import measured_bands, measured_transfer
+from depthpde.report.spelling import anchor, plain, signed, spell_interval, spell_p
+from depthpde.report.strata import Overall
+
+PI_TICKS = {0.0: "0", math.pi / 2: "π/2", math.pi: "π"}
+SMALL = (290.0, 185.0)
+"""Width and height of the curves of one variant."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Article:
+    """All that is known of one variant."""
+
+    variant: str
+    anchor: str
+    number: int | None
+    """Of its position in the diagram; None for what stands for no position."""
+    role: str
+    words: str
+    summary: str
+    """The mean difference, in words."""
+    figures: Mapping[str, str]
+    """Name → SVG."""
+
+
+def write_article(
+    evidence: Evidence, variant: str, found: Overall | None, at: Mapping[str, str]
+) -> Article:
+    """Gather all that is known of one variant.
+
+    Args:
+        evidence: The runs.
+        variant: Which one.
+        found: Its difference over tasks; None without any pair.
+        at: Position → the variant that stands for it.
+    """
+    position = next((name for name, each in at.items() if each == variant), None)
+    summary = "no pair of finished runs yet"
+    if found is not None:
+        p = spell_p(found.p_holm)
+        summary = f"{signed(found.mean)} points {spell_interval(found.interval)}, p (Holm) {p}"
+    role = evidence.role(variant)
+    shown = {evidence.baseline: "baseline", variant: role.value}
+    figures = {
+        f"curve-{task}": task_curves(evidence, task, shown, *SMALL) for task in evidence.tasks
+    }
+    for name, draw in (("ratios", _ratios), ("transfer", _transfer), ("bands", _bands)):
+        drawn = draw(evidence, variant)
+        if drawn:
+            figures[name] = drawn
+    return Article(
+        variant=variant,
+        anchor=variant_anchor(evidence, variant),
+        number=list(POSITIONS).index(position) + 1 if position else None,
+        role=role.value,
+        words=evidence.words.get(variant, ""),
+        summary=summary,
+        figures=figures,
+    )
+
+
+def variant_anchor(evidence: Evidence, variant: str) -> str:
+    """Return the name of a variant's article."""
+    return anchor("variant", evidence.name, variant)
+
+
+def cell_anchor(evidence: Evidence, task: str, variant: str) -> str:
+    """Return the name of the first run of a cell in the list of runs."""
+    return anchor("cell", evidence.name, task, variant)
+
+
+def course_line(name: str, course: Course, role: str) -> Line:
+    """Draw a course as a line with the band of its seeds."""
+    return Line(
+        name=plain(name),
+        x=course.updates,
+        y=course.mean,
+        low=course.low,
+        high=course.high,
+        role=role,
+        title=f"{plain(name)}: mean of n = {course.n} seeds, band from the worst to the best",
+    )
+
+
+def task_curves(
+    evidence: Evidence,
+    task: str,
+    shown: Mapping[str, str],
+    width: float = 360.0,
+    height: float = 230.0,
+) -> str:
+    """Draw the validation curves of some variants of a task, and its trivial lines.
+
+    Args:
+        evidence: The runs.
+        task: Which one.
+        shown: Variant → role of its line.
+        width: In pixels.
+        height: The same.
+    """
+    lines = []
+    for variant, role in shown.items():
+        runs = evidence.runs.get((task, variant), {})
+        course = validation_course([run for _, run in sorted(runs.items())])
+        if course.updates:
+            lines.append(course_line(variant, course, role))
+    return curves(
+        lines,
+        title=f"{task}: validation accuracy by update",
+        trivial=trivial(evidence, task),
+        x_label="updates",
+        y_label=f"{task}, %",
+        width=width,
+        height=height,
+    )
+
+
+def _ratios(evidence: Evidence, variant: str) -> str:
+    records = evidence.records(variant)
+    sites = learned_ratios(records)
+    if not sites:
+        return ""
+    start, bound = start_and_bound(records[0].config)
+    words = {site.words: values for site, values in sites.items()}
+    return ratios(words, start=start, bound=bound, title=f"{plain(variant)}: learned ratios")
+
+
+def _transfer(evidence: Evidence, variant: str) -> str:
+    records = evidence.records(variant)
+    lines = [
+        Line(name=place, x=tuple(OMEGA), y=tuple(each.mean), low=tuple(each.low),
+             high=tuple(each.high), role="ours" if index == 0 else "other")
+        for index, (place, each) in enumerate(passed(records).items())
+    ]  # fmt: skip
+    lines += [
+        Line(name=f"measured, {place}", x=omega, y=gain, role="control")
+        for place, (omega, gain) in measured_transfer(records).items()
+    ]
+    if not lines:
+        return ""
+    return curves(
+        lines[:6],
+        title=f"{plain(variant)}: what each frequency keeps, |H(ω)|",
+        x_label="frequency ω, radians per site",
+        y_label="|H(ω)|",
+        x_ticks=PI_TICKS,
+        y_range=(0.0, 1.05),
+    )
+
+
+def _bands(evidence: Evidence, variant: str) -> str:
+    records = evidence.records(variant)
+    measured = measured_bands(records)
+    for place, said in measured.items():
+        title = f"{plain(variant)}: energy by band, measured {place}"
+        return bars(BANDS, said, title=title, y_label="energy")
+    for place, each in passed(records).items():
+        title = f"{plain(variant)}: energy kept of a white field, {place}"
+        kept = {"before": [1.0] * len(BANDS), "after": each.bands()}
+        return bars(BANDS, kept, title=title, y_label="energy kept")
+    return ""

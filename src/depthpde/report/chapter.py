@@ -1,0 +1,201 @@
+"""One grid's part of a report: its verdict, figures, tables, and an article for each variant."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from depthpde.report.anatomy import Role
+from depthpde.report.article import (
+    Article,
+    cell_anchor,
+    course_line,
+    task_curves,
+    variant_anchor,
+    write_article,
+)
+from depthpde.report.cost import cost_table
+from depthpde.report.evidence import Evidence, by_task, over_all, placed_at
+from depthpde.report.figures.curves import curves
+from depthpde.report.figures.diagram import Effect, diagram
+from depthpde.report.figures.forest import Estimate, forest, forests
+from depthpde.report.figures.heatmap import Tint, heatmap
+from depthpde.report.probes import WORDS, depth_courses
+from depthpde.report.spelling import anchor, plain, short_tasks, signed, spell_interval, spell_p
+from depthpde.report.statistics import Comparison, mean
+from depthpde.report.strata import Overall
+from depthpde.report.table import Table
+from depthpde.report.tables import paired_table
+from depthpde.report.verdict import Sentence, judge
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Chapter:
+    """One grid, ready for a page."""
+
+    evidence: Evidence
+    anchor: str
+    verdict: Sequence[Sentence]
+    figures: Mapping[str, str]
+    """Name → SVG: ``diagram``, ``forest``, ``forest-by-task``, ``heat-map``."""
+    curves: Mapping[str, str]
+    """Task → SVG: baseline, best, worst and best control."""
+    depth: Mapping[str, str]
+    """Measure → SVG, by depth."""
+    table: Table
+    cost: Table
+    articles: Sequence[Article]
+
+
+def write_chapter(evidence: Evidence) -> Chapter:
+    """Compute everything that a report shows of one grid."""
+    overall, single = over_all(evidence), by_task(evidence)
+    at = placed_at(evidence)
+    shown = _leading(evidence, overall)
+    return Chapter(
+        evidence=evidence,
+        anchor=anchor("grid", evidence.name),
+        verdict=judge(evidence),
+        figures=_figures(evidence, overall, single, at),
+        curves={task: task_curves(evidence, task, shown) for task in evidence.tasks},
+        depth=_depth(evidence, shown),
+        table=paired_table(evidence),
+        cost=cost_table(evidence),
+        articles=[write_article(evidence, each, overall.get(each), at) for each in evidence.others],
+    )
+
+
+def _figures(
+    evidence: Evidence,
+    overall: Mapping[str, Overall],
+    single: Mapping[str, Mapping[str, Comparison]],
+    at: Mapping[str, str],
+) -> dict[str, str]:
+    """Draw what compares all variants; what has nothing to show is left out."""
+    found = {}
+    effects = {
+        position: _effect(evidence, variant, overall[variant])
+        for position, variant in at.items()
+        if variant in overall
+    }
+    if effects:
+        found["diagram"] = diagram(effects)
+    rows = [each for each in evidence.others if each in overall]
+    if not rows:
+        return found
+    means = [_overall_estimate(evidence, each, overall[each]) for each in rows]
+    found["forest"] = forest(means, title=f"{evidence.name}: mean difference over tasks")
+    short = short_tasks(evidence.tasks)
+    panels: dict[str, list[Estimate | None]] = {"mean": list(means)}
+    for task in evidence.tasks:
+        panels[short[task]] = [_estimate(evidence, task, each, single[task]) for each in rows]
+    labels = [plain(each) for each in rows]
+    if len(evidence.tasks) > 1:
+        found["forest-by-task"] = forests(panels, labels, title=f"{evidence.name}: by task")
+    cells = {
+        (row, name): _tint(each)
+        for name, estimates in panels.items()
+        for row, each in zip(rows, estimates, strict=True)
+        if each is not None
+    }
+    names = dict(zip(rows, labels, strict=True))
+    found["heat-map"] = heatmap(
+        rows, list(panels), cells, labels=names, title=f"{evidence.name}: points by task"
+    )
+    return found
+
+
+def _effect(evidence: Evidence, variant: str, found: Overall) -> Effect:
+    estimate = _overall_estimate(evidence, variant, found)
+    return Effect(
+        mean=found.mean,
+        low=estimate.low,
+        high=estimate.high,
+        title=estimate.title,
+        href=estimate.href,
+    )
+
+
+def _overall_estimate(evidence: Evidence, variant: str, found: Overall) -> Estimate:
+    ends = found.interval
+    said = f"{signed(found.mean)} {spell_interval(ends)}"
+    return Estimate(
+        label=plain(variant),
+        mean=found.mean,
+        low=ends.low if ends else None,
+        high=ends.high if ends else None,
+        n=found.n,
+        role=evidence.role(variant),
+        points=tuple(
+            mean(list(evidence.pairs(task, variant).values()))
+            for task in evidence.tasks
+            if evidence.pairs(task, variant)
+        ),
+        title=f"{plain(variant)}: {said}, n = {found.n} pairs on {found.tasks} task(s), "
+        f"p = {spell_p(found.p_holm)} (Holm); ticks: each task",
+        href=f"#{variant_anchor(evidence, variant)}",
+    )
+
+
+def _estimate(
+    evidence: Evidence, task: str, variant: str, single: Mapping[str, Comparison]
+) -> Estimate | None:
+    pairs = evidence.pairs(task, variant)
+    if not pairs:
+        return None
+    ends = single[variant].interval if variant in single else None
+    runs = " ".join(evidence.runs[task, variant][seed].id for seed in pairs)
+    value = mean(list(pairs.values()))
+    return Estimate(
+        label=plain(variant),
+        mean=value,
+        low=ends.low if ends else None,
+        high=ends.high if ends else None,
+        n=len(pairs),
+        role=evidence.role(variant),
+        points=tuple(pairs.values()),
+        title=f"{plain(variant)} on {task}: {signed(value)} {spell_interval(ends)}, "
+        f"n = {len(pairs)}; runs {runs}",
+        href=f"#{cell_anchor(evidence, task, variant)}",
+    )
+
+
+def _tint(each: Estimate) -> Tint:
+    return Tint(
+        value=each.mean,
+        text=signed(each.mean),
+        strong=each.is_clear,
+        title=each.title,
+        href=each.href,
+    )
+
+
+def _leading(evidence: Evidence, overall: Mapping[str, Overall]) -> dict[str, str]:
+    """Choose what a figure with few lines shows: variant → role of its line."""
+    chosen = {evidence.baseline: "baseline"}
+    for role in (Role.CONTROL, Role.OURS):
+        known = {name: o.mean for name, o in overall.items() if evidence.role(name) is role}
+        if known:
+            chosen[max(known, key=lambda name: known[name])] = role.value
+        if role is Role.OURS and len(known) > 1:
+            chosen[min(known, key=lambda name: known[name])] = "other"
+    return chosen
+
+
+def _depth(evidence: Evidence, shown: Mapping[str, str]) -> dict[str, str]:
+    by_variant = {each: depth_courses(evidence.records(each)) for each in shown}
+    names = dict.fromkeys(name for courses in by_variant.values() for name in courses)
+    ordered = [*(each for each in WORDS if each in names), *(n for n in names if n not in WORDS)]
+    return {
+        name: curves(
+            [
+                course_line(variant, by_variant[variant][name], role)
+                for variant, role in shown.items()
+                if name in by_variant[variant]
+            ],
+            title=f"{WORDS.get(name, name)} by depth",
+            x_label="depth, in blocks",
+            y_label=WORDS.get(name, name),
+        )
+        for name in ordered
+    }

@@ -1,0 +1,60 @@
+"""The course of training over several seeds: mean and band by update."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from depthpde.experiments.record import Record
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Course:
+    """One curve for several seeds."""
+
+    updates: tuple[int, ...]
+    mean: tuple[float, ...]
+    low: tuple[float, ...]
+    """The worst seed at each update."""
+    high: tuple[float, ...]
+    """The best seed."""
+    n: int
+    """Seeds that have a curve."""
+
+
+def validation_course(records: Sequence[Record]) -> Course:
+    """Join the validation accuracies of several runs.
+
+    A run that ended early keeps its last value, as its model does.
+    """
+    return join([read_validations(each) for each in records])
+
+
+def join(runs: Sequence[Sequence[tuple[int, float]]]) -> Course:
+    """Join curves of one kind; one without points is left out.
+
+    Args:
+        runs: For each run its updates and values, in order.
+    """
+    known = [dict(run) for run in runs if run]
+    updates = sorted({update for run in known for update in run})
+    # Before the first point of any run there is no mean over all of them.
+    updates = [each for each in updates if all(each >= min(run) for run in known)]
+    columns = [[run[max(u for u in run if u <= update)] for run in known] for update in updates]
+    return Course(
+        updates=tuple(updates),
+        mean=tuple(sum(each) / len(each) for each in columns),
+        low=tuple(min(each) for each in columns),
+        high=tuple(max(each) for each in columns),
+        n=len(known),
+    )
+
+
+def read_validations(record: Record) -> list[tuple[int, float]]:
+    """Return updates and validation accuracies; what is not written whole is left out."""
+    try:
+        looks = [(int(each["update"]), float(each["accuracy"])) for each in record.validations()]
+    except (ValueError, KeyError, TypeError, OSError):
+        return []
+    return [(update, value) for update, value in sorted(looks) if math.isfinite(value)]

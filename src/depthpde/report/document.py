@@ -1,0 +1,155 @@
+"""Results → one page that needs nothing else: no network, no script, light, dark and paper."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from depthpde import __version__
+from depthpde.experiments.record import RUNS
+from depthpde.files import write_whole
+from depthpde.report.article import cell_anchor, variant_anchor
+from depthpde.report.chapter import Chapter, write_chapter
+from depthpde.report.evidence import gather
+from depthpde.report.export import write_figures, write_tables
+from depthpde.report.provenance import list_environments, run_rows
+from depthpde.report.results import Results, read_results
+from depthpde.report.spelling import plain, signed, spell_p
+from depthpde.report.style import CSS, csp_hash
+
+PAGE = "report.html"
+FIRST = "placement"
+"""The grid that leads the page where it is there."""
+MARKS = {"confirmed": "✓", "partly": "≈", "not confirmed": "✗", "undecided": "?"}
+CAPTIONS = {
+    "ratios": "Learned ratios: each feature of each run a tick, the disc their mean.",
+    "transfer": "What each frequency keeps: mean and range over features and runs.",
+    "bands": "Energy in four bands of frequency, before and after the layer.",
+}
+TONES = {"confirmed": "confirmed", "not confirmed": "refused"}
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What was written, and what it was written from."""
+
+    page: Path
+    results: Results
+    chapters: tuple[Chapter, ...]
+
+
+def write_report(
+    results: Path | Sequence[Path], out: Path | None = None, *, paper: bool = False
+) -> Path:
+    """Write the page, its tables and its figures, and return the page; see `make_report`."""
+    return make_report(results, out, paper=paper).page
+
+
+def make_report(
+    results: Path | Sequence[Path], out: Path | None = None, *, paper: bool = False
+) -> Report:
+    """Write the page, its tables and its figures; the same records give the same bytes.
+
+    Args:
+        results: One results folder or several.
+        out: Where to; the folder ``report`` inside the first results folder if not given.
+        paper: Write every figure as PDF too; needs the ``paper`` extra.
+    """
+    places = [results] if isinstance(results, Path) else list(results)
+    found = read_results(places)
+    folder = places[0] / "report" if out is None else out
+    folder.mkdir(parents=True, exist_ok=True)
+    chapters = write_chapters(found)
+    write_tables(chapters, folder)
+    write_figures(chapters, folder, pdf=paper)
+    inside = len(places) == 1 and folder.resolve().parent == places[0].resolve()
+    page = render_page(found, chapters, runs=f"../{RUNS}" if inside else "")
+    return Report(write_whole(folder / PAGE, page), found, tuple(chapters))
+
+
+def write_chapters(results: Results) -> list[Chapter]:
+    """Write one chapter a grid, the leading one first; a grid without any run is left out."""
+    names = sorted(results.grids, key=lambda name: (name != FIRST, name))
+    evidence = [gather(results.grids[name], results.records) for name in names]
+    return [write_chapter(each) for each in evidence if each.runs]
+
+
+def render_page(results: Results, chapters: Sequence[Chapter], *, runs: str = "") -> str:
+    """Render the page; everything that comes from a record is escaped.
+
+    Args:
+        results: What was read.
+        chapters: What is shown of it.
+        runs: Where the page finds the folder of runs; no links to them if empty.
+    """
+    from jinja2 import Environment, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    template = environment.from_string(
+        (files("depthpde.report") / "page.html").read_text(encoding="utf-8")
+    )
+    machines = list_environments(results.records)
+    return template.render(
+        version=__version__,
+        hash=csp_hash(),
+        style=Markup(CSS),
+        summary=_summary(results),
+        first=chapters[0] if chapters else None,
+        chapters=chapters,
+        table=lambda chapter: Markup(chapter.table.html(_link(chapter))),
+        cost=lambda chapter: Markup(chapter.cost.html(_link(chapter))),
+        rows={each.evidence.name: run_rows(each.evidence, machines) for each in chapters},
+        environments=machines,
+        findings=results.findings,
+        broken=[(each.path.as_posix(), each.reason) for each in results.broken],
+        folder=runs,
+        plain=plain,
+        captions=defaultdict(str, CAPTIONS),
+        mark=lambda verdict: MARKS[verdict],
+        tone=lambda verdict: TONES.get(verdict, ""),
+        between=_between,
+        chance=lambda p: "" if p is None else spell_p(p),
+        value=_value,
+    )
+
+
+def _summary(results: Results) -> str:
+    finished = sum(record.result is not None for record in results.records.values())
+    tasks = sorted({record.task for record in results.records.values()})
+    seeds = {record.seed for record in results.records.values()}
+    parts = [f"{finished} of {len(results.records)} runs finished", ", ".join(tasks)]
+    parts.append(f"{len(seeds)} seed" + ("" if len(seeds) == 1 else "s"))
+    if results.broken:
+        parts.append(f"{len(results.broken)} unread")
+    return " · ".join(each for each in parts if each)
+
+
+def _link(chapter: Chapter) -> Callable[[tuple[str, str]], str]:
+    """Return where the numbers of tables lead: a cell to its runs, a mean to its article."""
+
+    def link(cell: tuple[str, str]) -> str:
+        task, variant = cell
+        if task:
+            return f"#{cell_anchor(chapter.evidence, task, variant)}"
+        if variant == chapter.evidence.baseline:
+            return "#runs"
+        return f"#{variant_anchor(chapter.evidence, variant)}"
+
+    return link
+
+
+def _between(interval: tuple[float, float] | None) -> str:
+    if interval is None:
+        return ""
+    return f"[{signed(interval[0], 2)}, {signed(interval[1], 2)}]"
+
+
+def _value(value: Any) -> str:
+    return f"{value:.4g}".replace("-", "−") if isinstance(value, float) else str(value)

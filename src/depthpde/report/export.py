@@ -1,0 +1,97 @@
+"""Tables and figures as files: CSV, LaTeX, Markdown, text, SVG, and PDF where asked for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from pathlib import Path
+
+from depthpde.files import write_whole
+from depthpde.report.chapter import Chapter
+from depthpde.report.spelling import file_names
+from depthpde.report.style import standalone
+
+TABLES, FIGURES = "tables", "figures"
+
+
+def write_tables(chapters: Sequence[Chapter], out: Path) -> list[Path]:
+    """Write every table in four forms, and return their files.
+
+    Args:
+        chapters: What to write of.
+        out: The report's folder.
+    """
+    folder = out / TABLES
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    stems = file_names([chapter.evidence.name for chapter in chapters])
+    for chapter in chapters:
+        stem = stems[chapter.evidence.name]
+        for name, table in ((stem, chapter.table), (f"{stem}-cost", chapter.cost)):
+            forms = {
+                "csv": table.csv(),
+                "tex": table.latex(),
+                "md": table.markdown(),
+                "txt": table.text(),
+            }
+            written += [
+                write_whole(folder / f"{name}.{kind}", text) for kind, text in forms.items()
+            ]
+    return written
+
+
+def write_figures(chapters: Sequence[Chapter], out: Path, *, pdf: bool = False) -> list[Path]:
+    """Write every figure as an SVG file of its own, and return the files.
+
+    Args:
+        chapters: What to write of.
+        out: The report's folder.
+        pdf: Write each as PDF too; needs the ``paper`` extra.
+    """
+    folder = out / FIGURES
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name, figure in _figures(chapters):
+        alone = standalone(figure)
+        written.append(write_whole(folder / f"{name}.svg", alone))
+        if pdf:
+            written.append(write_whole(folder / f"{name}.pdf", to_pdf(alone)))
+    return written
+
+
+def to_pdf(figure: str) -> bytes:
+    """Return an SVG file as PDF, without the clock: the same figure gives the same bytes.
+
+    Args:
+        figure: What `standalone` returned.
+    """
+    try:
+        draw = import_module("cairosvg").svg2pdf
+    except (ImportError, OSError) as error:  # OSError: the C library cairo is not there
+        raise ValueError(
+            f"`--paper` needs cairosvg and the library cairo, got {error}; install them with: "
+            "pip install 'depthpde[paper]' (and libcairo2), or leave --paper out"
+        ) from error
+    made: bytes = draw(bytestring=figure.encode())
+    return re.sub(rb"/CreationDate \(D:\d{14}", b"/CreationDate (D:19700101000000", made)
+
+
+def _figures(chapters: Sequence[Chapter]) -> Iterator[tuple[str, str]]:
+    stems = file_names([chapter.evidence.name for chapter in chapters])
+    for chapter in chapters:
+        stem = stems[chapter.evidence.name]
+        tasks, variants, measures = (
+            file_names(list(each))
+            for each in (chapter.curves, chapter.evidence.variants, chapter.depth)
+        )
+        for name, figure in chapter.figures.items():
+            yield f"{stem}-{name}", figure
+        for task, figure in chapter.curves.items():
+            yield f"{stem}-curves-{tasks[task]}", figure
+        for measure, figure in chapter.depth.items():
+            yield f"{stem}-depth-{measures[measure]}", figure
+        for article in chapter.articles:
+            for name, figure in article.figures.items():
+                if not name.startswith("curve-"):
+                    yield f"{stem}-{variants[article.variant]}-{name}", figure

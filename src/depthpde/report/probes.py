@@ -1,0 +1,99 @@
+"""What was measured on finished models: ``probe.json`` of the runs that have one.
+
+    {"depth": {"drift.cosine": [one number a depth], …},
+     "transfer": {PLACE: {"omega": […], "gain": […]}},
+     "bands": {PLACE: {"before": [four numbers], "after": [four numbers]}}}
+
+Every part is optional; what has another form is left out.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from depthpde.experiments.record import Record
+from depthpde.report.course import Course, join
+
+PROBE = "probe.json"
+WORDS = {
+    "drift.cosine": "cosine to the input",
+    "rank.residual": "distance from rank one",
+    "attention.entropy": "attention entropy",
+    "lyapunov.largest": "largest Lyapunov exponent",
+    "energy.dirichlet": "Dirichlet energy",
+}
+"""The measures that are shown first, in this order; others follow by name."""
+
+
+def depth_courses(records: Sequence[Record]) -> dict[str, Course]:
+    """Join each measure by depth over runs: measure → mean, worst and best."""
+    found: dict[str, list[list[tuple[int, float]]]] = {}
+    for record in records:
+        for name, values in _mapping(read_probe(record).get("depth")).items():
+            if isinstance(values, list) and values:
+                line = [(i, float(v)) for i, v in enumerate(values) if _is_number(v)]
+                found.setdefault(str(name), []).append(line)
+    known = {name: join(runs) for name, runs in found.items() if any(runs)}
+    order = list(WORDS)
+    rank = {name: order.index(name) if name in order else len(order) for name in known}
+    return {name: known[name] for name in sorted(known, key=lambda name: (rank[name], name))}
+
+
+def measured_transfer(records: Sequence[Record]) -> dict[str, tuple[list[float], list[float]]]:
+    """Return place → frequencies and the mean gain over runs, where all ask the same ones."""
+    found: dict[str, list[tuple[list[float], list[float]]]] = {}
+    for record in records:
+        for place, said in _mapping(read_probe(record).get("transfer")).items():
+            omega, gain = (_numbers(_mapping(said).get(key)) for key in ("omega", "gain"))
+            if omega and len(omega) == len(gain):
+                found.setdefault(str(place), []).append((omega, gain))
+    return {
+        place: (runs[0][0], _mean([gain for _, gain in runs]))
+        for place, runs in sorted(found.items())
+        if all(omega == runs[0][0] for omega, _ in runs)
+    }
+
+
+def measured_bands(records: Sequence[Record]) -> dict[str, dict[str, list[float]]]:
+    """Return place → before and after → mean energy in each of four bands."""
+    found: dict[str, dict[str, list[list[float]]]] = {}
+    for record in records:
+        for place, said in _mapping(read_probe(record).get("bands")).items():
+            for when, values in _mapping(said).items():
+                four = _numbers(values)
+                if len(four) == 4:
+                    found.setdefault(str(place), {}).setdefault(str(when), []).append(four)
+    return {
+        place: {when: _mean(runs) for when, runs in sorted(said.items(), reverse=True)}
+        for place, said in sorted(found.items())
+    }
+
+
+def read_probe(record: Record) -> Mapping[str, Any]:
+    """Return what a run's probe says; nothing where it has none or a broken one."""
+    path = record.folder / PROBE
+    try:
+        return _mapping(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, RecursionError):
+        return {}
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
+
+
+def _numbers(values: Any) -> list[float]:
+    if not isinstance(values, list) or not all(_is_number(each) for each in values):
+        return []
+    return [float(each) for each in values]
+
+
+def _mean(runs: Sequence[Sequence[float]]) -> list[float]:
+    return [sum(each) / len(each) for each in zip(*runs, strict=True)]

@@ -1,0 +1,98 @@
+"""Where every number comes from: one row a run, and the environments they ran in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from depthpde.experiments.record import Record
+from depthpde.report.article import cell_anchor
+from depthpde.report.evidence import Evidence, score
+from depthpde.report.spelling import plain, spell
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunRow:
+    """One run of a grid."""
+
+    anchor: str
+    """Names the first run of a cell; empty for the others."""
+    run: str
+    task: str
+    variant: str
+    seed: int
+    state: str
+    accuracy: str
+    data: str
+    """First digits of the SHA-256 of the task's manifest."""
+    environment: str
+    """Its name in the list of environments."""
+
+
+def run_rows(evidence: Evidence, environments: Mapping[str, str]) -> list[RunRow]:
+    """List the runs of a grid by task, variant and seed; those without a result at their place.
+
+    Args:
+        evidence: The runs.
+        environments: What `list_environments` returned.
+    """
+    names = {words: name for name, words in environments.items()}
+    rows = []
+    for task in evidence.tasks:
+        for variant in evidence.variants:
+            found = sorted(evidence.runs.get((task, variant), {}).items())
+            rest = [m for m in evidence.missing if (m.task, m.variant) == (task, variant)]
+            cell = [_row(task, variant, seed, run, names) for seed, run in found]
+            cell += [
+                RunRow(
+                    anchor="", run=m.run, task=task, variant=plain(variant), seed=m.seed,
+                    state=m.state, accuracy="", data="", environment="",
+                )
+                for m in rest
+            ]  # fmt: skip
+            for index, row in enumerate(cell):
+                name = "" if index else cell_anchor(evidence, task, variant)
+                rows.append(replace(row, anchor=name))
+    return rows
+
+
+def list_environments(records: Mapping[str, Record]) -> dict[str, str]:
+    """Name the different environments of some runs: E1, E2 … → versions, commit, machine."""
+    words = dict.fromkeys(_environment(record) for _, record in sorted(records.items()))
+    return {f"E{index}": each for index, each in enumerate(sorted(words), start=1)}
+
+
+def _row(
+    task: str, variant: str, seed: int, record: Record, environments: Mapping[str, str]
+) -> RunRow:
+    accuracy = score(record)
+    data = _mapping((record.result or {}).get("data")).get("manifest_sha256", "")
+    return RunRow(
+        anchor="",
+        run=record.id,
+        task=task,
+        variant=plain(variant),
+        seed=seed,
+        state=str((record.result or {}).get("status", "")),
+        accuracy="" if accuracy is None else spell(accuracy, 2),
+        data=str(data)[:8],
+        environment=environments.get(_environment(record), ""),
+    )
+
+
+def _environment(record: Record) -> str:
+    said = record.environment
+    versions = ", ".join(f"{k} {v}" for k, v in sorted(_mapping(said.get("versions")).items()) if v)
+    machine = _mapping(said.get("machine"))
+    changed = " with changes" if said.get("dirty") else ""
+    commit = str(said.get("commit") or "unknown")[:12] + changed
+    hardware = ", ".join(str(machine[k]) for k in ("cpu", "platform") if machine.get(k))
+    cores, threads = machine.get("cores", "?"), said.get("threads", "?")
+    where = f"{hardware or 'unknown machine'}, {cores} cores, {threads} thread(s)"
+    device = str(said.get("device") or "cpu")
+    return f"commit {commit}; {versions or 'unknown versions'}; {where}, {device}"
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

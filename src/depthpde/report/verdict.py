@@ -1,0 +1,116 @@
+"""What the numbers say, in sentences: which variant helps, which harms, and against what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from depthpde.report.anatomy import Role
+from depthpde.report.evidence import Evidence, over_all
+from depthpde.report.spelling import plain, signed, spell_interval, spell_p
+from depthpde.report.strata import Overall
+
+LEVEL = 0.05
+"""A corrected p up to this counts as shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """One thing that the numbers say."""
+
+    mark: str
+    """A sign beside it, so that nothing is told by colour alone."""
+    tone: str
+    """``ours``, ``warning`` or ``plain``."""
+    strong: str
+    """What it says."""
+    text: str
+    """On what grounds."""
+
+
+def judge(evidence: Evidence) -> list[Sentence]:
+    """Say what a grid shows, the most important first.
+
+    A variant is said to help or harm only if its p, corrected for all variants of the grid, is
+    at most 5 %. The best variant is chosen by the same numbers that describe it: its corrected p
+    allows for the choice, its interval does not.
+    """
+    overall = over_all(evidence)
+    ours = {name: o for name, o in overall.items() if evidence.role(name) is Role.OURS}
+    controls = {name: o for name, o in overall.items() if evidence.role(name) is Role.CONTROL}
+    said = _unfinished(evidence)
+    if not ours:
+        return said + ([] if said else [_nothing(evidence)])
+    best = max(ours, key=lambda name: ours[name].mean)
+    said = [*_best(best, ours, len(overall)), *_against(evidence, best, controls), *said]
+    worst = min(ours, key=lambda name: ours[name].mean)
+    if ours[worst].mean < 0 and ours[worst].p_holm <= LEVEL:
+        grounds = _grounds(ours[worst], len(overall))
+        said.insert(1, Sentence("▼", "warning", f"{_title(worst)} harms:", grounds))
+    return said
+
+
+def _best(best: str, ours: dict[str, Overall], compared: int) -> list[Sentence]:
+    found, grounds = ours[best], _grounds(ours[best], compared)
+    if found.mean > 0 and found.p_holm <= LEVEL:
+        several = "most" if len(ours) > 1 else ""
+        return [Sentence("▲", "ours", f"{_title(best)} helps {several}".strip() + ":", grounds)]
+    words = (
+        "No placement is shown to help" if len(ours) > 1 else f"{_title(best)} is not shown to help"
+    )
+    lead = f"the best of them, {plain(best)}, is at " if len(ours) > 1 else ""
+    return [Sentence("–", "plain", f"{words}:", lead + grounds)]
+
+
+def _against(evidence: Evidence, best: str, controls: dict[str, Overall]) -> list[Sentence]:
+    """Compare the best of ours with the best control, seed by seed."""
+    if not controls:
+        return []
+    control = max(controls, key=lambda name: controls[name].mean)
+    pair = evidence.select(variants=[best, control])
+    found = over_all(pair, against=control).get(best)
+    if found is None:
+        return []
+    of = f"the best of {len(controls)} controls" if len(controls) > 1 else "the control"
+    numbers = (
+        f"{signed(found.mean)} {spell_interval(found.interval)} against {plain(control)}, {of}"
+    )
+    grounds = f"{plain(best)} is at {numbers}; p\u00a0{_p(found.p)} for this pair alone"
+    if found.p > LEVEL:
+        return [Sentence("≈", "plain", "Not shown to differ from the best control:", grounds)]
+    if found.mean > 0:
+        return [Sentence("▲", "ours", "More than the controls give:", grounds)]
+    return [Sentence("▼", "warning", "Less than a control gives:", grounds)]
+
+
+def _unfinished(evidence: Evidence) -> list[Sentence]:
+    finished = sum(len(runs) for runs in evidence.runs.values())
+    asked = finished + len(evidence.missing)
+    if finished == asked:
+        return []
+    return [Sentence("⚠", "warning", "Preliminary:", f"{finished} of {asked} runs have a result")]
+
+
+def _nothing(evidence: Evidence) -> Sentence:
+    count = sum(len(runs) for runs in evidence.runs.values())
+    return Sentence(
+        "–", "plain", "Nothing is compared:", f"{count} runs, none with diffusion paired"
+    )
+
+
+def _grounds(found: Overall, compared: int) -> str:
+    tasks = f"mean of {found.tasks} tasks" if found.tasks > 1 else "one task"
+    among = f" after Holm over {compared} variants" if compared > 1 else ""
+    return (
+        f"{signed(found.mean)} points over the baseline {spell_interval(found.interval)}, "
+        f"{tasks}, n = {found.n} pairs, p\u00a0{_p(found.p_holm)}{among}"
+    )
+
+
+def _p(p: float) -> str:
+    said = spell_p(p)
+    return (said if said.startswith("<") else f"= {said}").replace(" ", "\u00a0")
+
+
+def _title(name: str) -> str:
+    words = plain(name)
+    return words[:1].upper() + words[1:]
