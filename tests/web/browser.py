@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
 
@@ -28,16 +29,31 @@ class Browser:
     """One window of one browser; remembers everything its console said."""
 
     def __enter__(self) -> Self:
-        self.profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
-        self.process = subprocess.Popen(
-            [str(CHROMIUM), *SWITCHES, f"--user-data-dir={self.profile.name}", "about:blank"],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        note = Path(self.profile.name) / "DevToolsActivePort"
-        self._until(lambda: note.exists() and len(note.read_text().split()) == 2, "a start")
-        port, path = note.read_text().split()
-        self.socket = connect(f"ws://127.0.0.1:{port}{path}", max_size=None)
+        with ExitStack() as stack:
+            profile = stack.enter_context(
+                tempfile.TemporaryDirectory(prefix="depthpde-chromium-", ignore_cleanup_errors=True)
+            )
+            process = stack.enter_context(
+                subprocess.Popen(
+                    [str(CHROMIUM), *SWITCHES, f"--user-data-dir={profile}", "about:blank"],
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                )
+            )
+            stack.callback(process.terminate)
+            note = Path(profile) / "DevToolsActivePort"
+            self._until(lambda: note.exists() and len(note.read_text().split()) == 2, "a start")
+            port, path = note.read_text().split()
+            address = f"ws://127.0.0.1:{port}{path}"
+            self.socket = stack.enter_context(connect(address, max_size=None, proxy=None))
+            self._attach()
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+
+    def _attach(self) -> None:
         self.number, self.session = 0, None
         self.complaints: list[str] = []
         target = self.send("Target.createTarget", url="about:blank")["targetId"]
@@ -45,13 +61,6 @@ class Browser:
         self.session = found["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.send(f"{domain}.enable")
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.socket.close()
-        self.process.terminate()
-        self.process.wait(timeout=20)
-        self.profile.cleanup()
 
     def send(self, method: str, **values: Any) -> dict[str, Any]:
         """Ask the browser for something and wait for its answer."""

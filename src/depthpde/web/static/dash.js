@@ -273,6 +273,7 @@
       for (const name of COLUMNS) points[name].length = 0;
       for (const name of ["update", "loss", "accuracy"]) looks[name].length = 0;
       looks.ratios = {};
+      draw();
     }
 
     listen(place.dataset.events, { restart, metrics: add, sections: patch, end: (_, source) => {
