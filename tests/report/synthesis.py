@@ -23,7 +23,6 @@ from depthpde.experiments.record import (
     write_grid,
 )  # fmt: skip
 from depthpde.experiments.run import RunConfig
-from depthpde.files import write_json
 from depthpde.models.config import ModelConfig
 from depthpde.seeds import derive
 from depthpde.training.config import TrainingConfig
@@ -57,6 +56,11 @@ def model_of(variant: str) -> ModelConfig:
     return ModelConfig(dim=16, blocks=2, heads=2, **told)
 
 
+def put(path: Path, values: object) -> None:
+    """Write JSON without waiting for the disk."""
+    path.write_text(json.dumps(values))
+
+
 def random_of(*names: str | int) -> np.random.Generator:
     return np.random.default_rng(derive(0, *names))
 
@@ -75,12 +79,12 @@ def write_run(results: Path, task: str, variant: str, seed: int, *, updates: int
     folder = run_folder(results, run.id)
     folder.mkdir(parents=True)
     values = {"format": FORMAT, "id": run.id, "label": run.label, "config": run.to_dict()}
-    write_json(folder / CONFIG, values)
-    write_json(folder / ENVIRONMENT, environment())
-    write_json(folder / STATUS, {"state": "done", "update": updates, "updates": updates})
+    put(folder / CONFIG, values)
+    put(folder / ENVIRONMENT, environment())
+    put(folder / STATUS, {"state": "done", "update": updates, "updates": updates})
     accuracy = accuracy_of(task, variant, seed)
     (folder / METRICS).write_text(_metrics(task, variant, seed, accuracy, updates))
-    write_json(folder / RESULT, _result(run, accuracy, variant))
+    put(folder / RESULT, _result(run, accuracy, variant))
     return run.id
 
 

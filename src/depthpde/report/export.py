@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 
-from depthpde.files import write_whole
 from depthpde.report.chapter import Chapter
 from depthpde.report.spelling import file_names
 from depthpde.report.style import standalone
@@ -35,9 +34,7 @@ def write_tables(chapters: Sequence[Chapter], out: Path) -> list[Path]:
                 "md": table.markdown(),
                 "txt": table.text(),
             }
-            written += [
-                write_whole(folder / f"{name}.{kind}", text) for kind, text in forms.items()
-            ]
+            written += [_write(folder / f"{name}.{kind}", text) for kind, text in forms.items()]
     return written
 
 
@@ -54,9 +51,9 @@ def write_figures(chapters: Sequence[Chapter], out: Path, *, pdf: bool = False) 
     written = []
     for name, figure in _figures(chapters):
         alone = standalone(figure)
-        written.append(write_whole(folder / f"{name}.svg", alone))
+        written.append(_write(folder / f"{name}.svg", alone))
         if pdf:
-            written.append(write_whole(folder / f"{name}.pdf", to_pdf(alone)))
+            written.append(_write(folder / f"{name}.pdf", to_pdf(alone)))
     return written
 
 
@@ -75,6 +72,12 @@ def to_pdf(figure: str) -> bytes:
         ) from error
     made: bytes = draw(bytestring=figure.encode())
     return re.sub(rb"/CreationDate \(D:\d{14}", b"/CreationDate (D:19700101000000", made)
+
+
+def _write(path: Path, content: str | bytes) -> Path:
+    """Write a file that can always be made again: nothing waits for the disk."""
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
 
 
 def _figures(chapters: Sequence[Chapter]) -> Iterator[tuple[str, str]]:

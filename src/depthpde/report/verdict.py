@@ -52,13 +52,13 @@ def judge(evidence: Evidence) -> list[Sentence]:
 def _best(best: str, ours: dict[str, Overall], compared: int) -> list[Sentence]:
     found, grounds = ours[best], _grounds(ours[best], compared)
     if found.mean > 0 and found.p_holm <= LEVEL:
-        several = "most" if len(ours) > 1 else ""
-        return [Sentence("▲", "ours", f"{_title(best)} helps {several}".strip() + ":", grounds)]
-    words = (
-        "No placement is shown to help" if len(ours) > 1 else f"{_title(best)} is not shown to help"
-    )
-    lead = f"the best of them, {plain(best)}, is at " if len(ours) > 1 else ""
-    return [Sentence("–", "plain", f"{words}:", lead + grounds)]
+        most = " most" if len(ours) > 1 else ""
+        return [Sentence("▲", "ours", f"{_title(best)} helps{most}:", grounds)]
+    which = f"the best of {len(ours)}, {plain(best)}" if len(ours) > 1 else plain(best)
+    if found.warning:
+        return [Sentence("?", "plain", "Too few pairs to tell:", f"{which}, is at {grounds}")]
+    words = "No placement is" if len(ours) > 1 else "Diffusion is not"
+    return [Sentence("–", "plain", f"{words} shown to help:", f"{which}, is at {grounds}")]
 
 
 def _against(evidence: Evidence, best: str, controls: dict[str, Overall]) -> list[Sentence]:

@@ -20,7 +20,7 @@ from depthpde.report.svg import (
     text,
 )
 
-LEFT, TOP, LEGEND = 40.0, 22.0, 16.0
+LEFT, RIGHT, TOP, LEGEND = 40.0, 14.0, 22.0, 16.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -68,18 +68,18 @@ def curves(
     top = TOP + LEGEND * names[1]
     bottom = top + height - 62
     xs = [x for each in known for x, _ in _finite(each)]
-    across = Scale(min(xs, default=0.0), max(xs, default=1.0), LEFT, width - 8)
+    across = Scale(min(xs, default=0.0), max(xs, default=1.0), LEFT, width - RIGHT)
     low, high = y_range or _range(known, trivial or {})
     up = Scale(low, high, bottom, top)
     parts = [
         names[0],
-        left_axis(up, LEFT, width - 8),
+        left_axis(up, LEFT, width - RIGHT),
         bottom_axis(across, bottom, x_label, x_ticks),
     ]
     if y_label:
         parts.append(text(0, top - 8, y_label, "tick"))
     heights = {name: up.at(value) for name, value in (trivial or {}).items()}
-    parts += [line(LEFT, y, width - 8, y, "line-trivial") for y in heights.values()]
+    parts += [line(LEFT, y, width - RIGHT, y, "line-trivial") for y in heights.values()]
     parts += [_band(each, across, up) for each in known]
     parts += [_curve(each, across, up) for each in known]
     for name, y in heights.items():
@@ -87,7 +87,7 @@ def curves(
         # Curves rise: what is high is free at the left, what is low at the right.
         low = y > (top + bottom) / 2
         parts.append(
-            text(width - 8, y - 3, words, "warn", "end")
+            text(width - RIGHT, y - 3, words, "warn", "end")
             if low
             else text(LEFT + 4, y - 3, words, "warn")
         )

@@ -1,0 +1,72 @@
+import json
+import subprocess
+import sys
+
+import pytest
+
+from depthpde.cli.main import main
+from report import synthesis
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("results")
+    synthesis.write_placement(
+        folder, tasks=["text-mini"], variants=["baseline", "after_ffn"], seeds=6
+    )
+    return folder
+
+
+def test_prints_the_table_the_verdict_and_where_the_page_lies(results, tmp_path, capsys):
+    assert main(["report", str(results), "--out", str(tmp_path / "out")]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("placement · text-mini · 6 paired seeds\n")
+    assert f"page    {tmp_path / 'out' / 'report.html'}" in said
+    assert (tmp_path / "out" / "report.html").read_text().startswith("<!DOCTYPE html>")
+    assert (tmp_path / "out" / "tables" / "placement.tex").is_file()
+    assert (tmp_path / "out" / "figures" / "placement-forest.svg").is_file()
+
+
+def test_json_holds_the_numbers_of_the_table(results, tmp_path, capsys):
+    assert main(["report", str(results), "--out", str(tmp_path), "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    grid = said["grids"]["placement"]
+    rows = [row for row in grid["numbers"] if row["variant"] == "after_ffn"]
+    assert {row["task"] for row in rows} == {"text-mini", "all tasks"}
+    assert rows[0]["n"] == 6
+    assert rows[0]["difference"] == pytest.approx(rows[1]["difference"])
+    assert said["page"] == str(tmp_path / "report.html")
+    assert said["unread"] == {}
+
+
+def test_an_empty_folder_says_how_to_make_one_and_exits_2(tmp_path, capsys):
+    assert main(["report", str(tmp_path / "nothing")]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "depthpde demo" in said
+    assert "depthpde sweep" in said
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_without_any_result_exits_1_and_names_what_is_broken(tmp_path, capsys):
+    (tmp_path / "runs" / "0123").mkdir(parents=True)
+    assert main(["report", str(tmp_path)]) == 1
+    assert "unread: runs/0123: " in capsys.readouterr().err
+
+
+def test_reading_records_needs_no_torch(results, tmp_path):
+    code = (
+        "import sys\nfrom depthpde.cli.main import main\n"
+        f"main(['report', {str(results)!r}, '--out', {str(tmp_path)!r}])\n"
+        "assert 'torch' not in sys.modules"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_help_has_examples(capsys):
+    with pytest.raises(SystemExit):
+        main(["report", "--help"])
+    assert capsys.readouterr().out.count("  depthpde report ") >= 2

@@ -1,0 +1,59 @@
+import sys
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from depthpde.report.chapter import write_chapter
+from depthpde.report.export import to_pdf, write_figures, write_tables
+
+
+@pytest.fixture(scope="module")
+def chapters(evidence):
+    return [write_chapter(evidence)]
+
+
+def test_tables_are_written_in_four_forms(chapters, tmp_path):
+    written = write_tables(chapters, tmp_path)
+    assert sorted(each.name for each in written) == sorted(
+        f"{name}.{kind}"
+        for name in ("placement", "placement-cost")
+        for kind in ("csv", "md", "tex", "txt")
+    )
+    assert (tmp_path / "tables" / "placement.txt").read_text() == chapters[0].table.text()
+
+
+def test_figures_are_files_of_their_own(chapters, tmp_path):
+    written = write_figures(chapters, tmp_path)
+    names = {each.name for each in written}
+    assert {
+        "placement-diagram.svg", "placement-forest.svg", "placement-forest-by-task.svg",
+        "placement-heat-map.svg", "placement-curves-listops-mini.svg",
+        "placement-depth-drift-cosine.svg", "placement-after-embedding-ratios.svg",
+        "placement-after-embedding-transfer.svg", "placement-after-embedding-bands.svg",
+    } <= names  # fmt: skip
+    for each in written:
+        ET.parse(each)
+
+
+def test_pdf_holds_no_clock(chapters):
+    pytest.importorskip("cairosvg", reason="the paper extra is not installed")
+    from depthpde.report.style import standalone
+
+    figure = standalone(chapters[0].figures["forest"])
+    made = to_pdf(figure)
+    assert made.startswith(b"%PDF")
+    assert b"(D:19700101000000" in made
+    assert made == to_pdf(figure)
+
+
+def test_pdf_goes_beside_each_figure_where_asked_for(chapters, tmp_path):
+    pytest.importorskip("cairosvg", reason="the paper extra is not installed")
+    written = write_figures(chapters, tmp_path, pdf=True)
+    kinds = [each.suffix for each in written]
+    assert kinds.count(".pdf") == kinds.count(".svg") > 10
+
+
+def test_without_the_paper_extra_it_says_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cairosvg", None)
+    with pytest.raises(ValueError, match=r"`--paper` needs cairosvg.*depthpde\[paper\]"):
+        to_pdf("<svg/>")

@@ -1,0 +1,67 @@
+import json
+
+import pytest
+
+from depthpde.experiments.record import Record
+from depthpde.report.probes import PROBE, WORDS, depth_courses, measured_bands, measured_transfer
+
+
+def record_of(folder, said):
+    folder.mkdir(exist_ok=True)
+    (folder / PROBE).write_text(said if isinstance(said, str) else json.dumps(said))
+    return Record(folder, folder.name, "", {"task": "t", "seed": 0}, {}, {}, {})
+
+
+def test_measures_stand_in_the_order_of_the_page_and_join_over_runs(tmp_path):
+    runs = [
+        record_of(tmp_path / str(i), {"depth": {"own": [0.0, i], "drift.cosine": [1.0, 0.5 - i]}})
+        for i in range(2)
+    ]
+    found = depth_courses(runs)
+    assert list(found) == ["drift.cosine", "own"]
+    assert found["drift.cosine"].updates == (0, 1)
+    assert found["drift.cosine"].mean == (1.0, 0.0)
+    assert found["own"].high == (0.0, 1.0)
+
+
+def test_all_measures_of_the_synthetic_probe_are_found(evidence):
+    assert list(depth_courses(evidence.records("baseline"))) == list(WORDS)
+
+
+def test_measured_gains_and_bands_are_averaged(tmp_path):
+    runs = [
+        record_of(
+            tmp_path / str(i),
+            {
+                "transfer": {"here": {"omega": [0, 1], "gain": [1, i]}},
+                "bands": {"here": {"before": [4, 4, 4, 4], "after": [i, i, i, i]}},
+            },
+        )
+        for i in range(2)
+    ]
+    assert measured_transfer(runs) == {"here": ([0.0, 1.0], [1.0, 0.5])}
+    assert measured_bands(runs) == {"here": {"before": [4.0] * 4, "after": [0.5] * 4}}
+    assert list(measured_bands(runs)["here"]) == ["before", "after"]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "{half",
+        [],
+        {"depth": 3, "transfer": [], "bands": ""},
+        {"depth": {"x": "y"}, "transfer": {"a": {"omega": [1], "gain": [1, 2]}}},
+        {"depth": {"x": [None]}, "bands": {"a": {"before": [1, 2]}, "b": 4}},
+    ],
+)
+def test_what_has_another_form_is_left_out(tmp_path, said):
+    runs = [record_of(tmp_path / "run", said)]
+    assert depth_courses(runs) == measured_transfer(runs) == measured_bands(runs) == {}
+
+
+def test_gains_at_different_frequencies_are_not_averaged(tmp_path):
+    runs = [
+        record_of(tmp_path / str(i), {"transfer": {"here": {"omega": [i], "gain": [1]}}})
+        for i in range(2)
+    ]
+    assert measured_transfer(runs) == {}

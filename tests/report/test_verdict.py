@@ -1,0 +1,84 @@
+import json
+
+import pytest
+
+from depthpde.report.evidence import gather, over_all
+from depthpde.report.results import read_results
+from depthpde.report.verdict import judge
+from report import synthesis
+
+
+def read(results):
+    found = read_results(results)
+    return gather(found.grids["placement"], found.records)
+
+
+def test_says_what_helps_what_harms_and_what_against(evidence):
+    best, worst, against = judge(evidence)
+    assert (best.mark, best.tone, best.strong) == ("▲", "ours", "After embedding helps most:")
+    mean = over_all(evidence)["after_embedding"].mean
+    assert best.text.startswith(f"+{mean:.1f} points over the baseline [")
+    assert "mean of 2 tasks, n = 12 pairs" in best.text
+    assert (worst.mark, worst.strong) == ("▼", "After attention harms:")
+    assert "against depthwise conv, the control" in against.text
+
+
+def test_says_that_few_pairs_cannot_tell_whatever_they_say(tmp_path):
+    synthesis.write_placement(
+        tmp_path, tasks=["text-mini"], variants=["baseline", "after_ffn", "in_heads"], seeds=3
+    )
+    (said,) = judge(read(tmp_path))
+    assert said.strong == "Too few pairs to tell:"
+    assert said.text.startswith("the best of 2, after ffn, is at +")
+    assert "p\u00a0=\u00a00.50 after Holm over 2 variants" in said.text
+
+
+def test_says_so_where_enough_pairs_show_nothing(results):
+    evidence = read(results).select(variants=["after_embedding"])
+    for run in evidence.records("after_embedding"):
+        path = run.folder / "result.json"
+        values = json.loads(path.read_text())
+        values["test"]["accuracy"] -= 2.0
+        path.write_text(json.dumps(values))
+    (said,) = judge(read(results).select(variants=["after_embedding"]))
+    assert said.strong == "Diffusion is not shown to help:"
+
+
+@pytest.mark.parametrize(
+    ("shift", "strong", "mark"),
+    [
+        (-3.0, "More than the controls give:", "▲"),
+        (5.0, "Less than a control gives:", "▼"),
+    ],
+)
+def test_a_control_is_compared_seed_by_seed(results, shift, strong, mark):
+    for run in read(results).records("depthwise conv"):
+        path = run.folder / "result.json"
+        values = json.loads(path.read_text())
+        values["test"]["accuracy"] += shift
+        path.write_text(json.dumps(values))
+    said = judge(read(results))[2]
+    assert (said.strong, said.mark) == (strong, mark)
+
+
+def test_a_control_that_is_as_good_is_said_to_be(results):
+    evidence = read(results)
+    for task in evidence.tasks:
+        for seed, run in evidence.runs[task, "depthwise conv"].items():
+            path = run.folder / "result.json"
+            values = json.loads(path.read_text())
+            better = evidence.accuracies(task, "after_embedding")[seed]
+            values["test"]["accuracy"] = better + 0.1 * (-1) ** seed
+            path.write_text(json.dumps(values))
+    assert judge(read(results))[2].strong == "Not shown to differ from the best control:"
+
+
+def test_missing_runs_make_it_preliminary(results):
+    run = read(results).records("baseline")[0]
+    (run.folder / "result.json").unlink()
+    assert judge(read(results))[-1].text == "59 of 60 runs have a result"
+
+
+def test_nothing_of_ours_is_nothing_to_judge(evidence):
+    (said,) = judge(evidence.select(variants=["depthwise conv"]))
+    assert said.strong == "Nothing is compared:"
