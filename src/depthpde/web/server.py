@@ -29,7 +29,7 @@ def build_app(dashboard: Dashboard, access: Access) -> ASGIApp:
 
 
 def open_socket(host: str, port: int | None) -> socket.socket:
-    """Bind an address, or say which port is free.
+    """Listen at an address, or say which port is free.
 
     Args:
         host: The address.
@@ -42,6 +42,7 @@ def open_socket(host: str, port: int | None) -> socket.socket:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             bound.bind((host, each))
+            bound.listen()  # whoever comes before the server stands waits, instead of failing
         except OSError as error:
             bound.close()
             if error.errno != errno.EADDRINUSE:

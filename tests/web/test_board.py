@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from depthpde.experiments.record import RESULT, STATUS, State, read_grid
+from depthpde.files import write_json
+from depthpde.report.evidence import gather
+from depthpde.report.results import read_results
+from depthpde.report.tables import paired_table
+from depthpde.web.board import draw_board
+from depthpde.web.index import Index
+from depthpde.web.states import LOOKS, spell_seconds
+
+
+def test_every_state_has_a_sign_and_words_of_its_own() -> None:
+    assert set(LOOKS) == set(State)
+    assert len({look.sign for look in LOOKS.values()}) == len(State)
+    assert len({look.words for look in LOOKS.values()}) == len(State)
+
+
+def test_the_board_shows_each_run_once_and_counts_by_state(results: Path) -> None:
+    cells = read_grid(results / "grids" / "placement.json").cells
+    now = time.time()
+    states = [
+        {"state": "running", "update": 5, "updates": 9, "heartbeat": now, "eta_seconds": 75},
+        {"state": "running", "heartbeat": now - 500},
+        {"state": "failed", "error": "no memory"},
+        {"state": "interrupted"},
+    ]
+    for cell, status in zip(cells, states, strict=False):
+        (results / "runs" / cell.run / RESULT).unlink()
+        write_json(results / "runs" / cell.run / STATUS, status)
+    shutil.rmtree(results / "runs" / cells[4].run)
+    board = draw_board(Index(results).look())
+    counts = dict(board.counts)
+    assert {state: counts[LOOKS[state]] for state in LOOKS if LOOKS[state] in counts} == {
+        State.RUNNING: 1, State.DONE: 31, State.FAILED: 1, State.LOST: 1, State.INTERRUPTED: 1,
+        State.PENDING: 1,
+    }  # fmt: skip
+    (panel,) = board.panels
+    chips = [chip for row in panel.rows for square in row.squares for chip in square.chips]
+    assert sorted(chip.run for chip in chips) == sorted(cell.run for cell in cells)
+    assert [chip.run for chip in chips if not chip.known] == [cells[4].run]
+    (running,) = board.running
+    assert (running.run, running.update, running.updates) == (cells[0].run, 5, 9)
+    assert (running.name, running.left) == ("listops-mini · baseline · seed 0", "1 min 15 s")
+    assert [error for _, _, error in board.failures] == ["no memory"]
+
+
+def test_a_cells_number_is_the_reports(results: Path) -> None:
+    board = draw_board(Index(results).look())
+    found = read_results(results)
+    table = paired_table(gather(found.grids["placement"], found.records))
+    (panel,) = board.panels
+    assert [square.mean for square in panel.rows[0].squares] == [
+        entry.text for entry in table.rows[0][1:3]
+    ]
+
+
+def test_runs_are_called_by_their_grid_and_else_by_themselves(results: Path) -> None:
+    cells = read_grid(results / "grids" / "placement.json").cells
+    run = next(cell.run for cell in cells if cell.variant == "depthwise conv")
+    named = Index(results).look().name(run)
+    (results / "grids" / "placement.json").unlink()
+    assert named == "listops-mini · depthwise conv · seed 0"
+    assert "after embedding depthwise conv" in Index(results).look().name(run)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (-3, "0 s"), (0, "0 s"), (59.4, "59 s"), (60, "1 min 00 s"), (599, "9 min 59 s"),
+        (600, "10 min"), (3599, "59 min"), (3600, "1 h 00 min"), (172800, "2 d 0 h"),
+    ],
+)  # fmt: skip
+def test_times_are_written_as_a_person_would(seconds: float, words: str) -> None:
+    assert spell_seconds(seconds) == words

@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from depthpde.web.instrument import Setting, measure
+from web.conftest import Site, serving
+
+OUTSIDE = [
+    "/../../../../etc/passwd",
+    "/static/../../../../etc/passwd",
+    "/static/..%2f..%2f..%2fetc%2fpasswd",
+    "/static/%2e%2e/instrument.py",
+    "/static/instrument.py",
+    "/static/",
+    "/run/../config.json",
+    "/run/..",
+    "/run/%2e%2e",
+    "/run/..%2f..%2fetc",
+    "/run/%00",
+    "/run/{run}/../../secret",
+    "/run/{run}/config.json",
+    "/run/{run}/doctor.html",
+    "/events/run/..%2f..",
+    "/run/" + "a" * 5000,
+    "/runs",
+    "//etc/passwd",
+]
+
+
+@pytest.mark.parametrize("path", OUTSIDE)
+def test_nothing_outside_of_the_pages_can_be_read(site: Site, path: str) -> None:
+    run = next((site.results / "runs").iterdir()).name
+    status, _, body = site.get(path.replace("{run}", run))
+    assert status == 404
+    assert "root:" not in body
+    assert "no such run" in body
+
+
+def test_a_doctors_page_in_a_run_folder_is_not_served(results: Path) -> None:
+    folder = next((results / "runs").iterdir())
+    (folder / "doctor.html").write_text("<script>alert(1)</script>")
+    with serving(results) as site:
+        assert site.get(f"/run/{folder.name}/doctor.html")[0] == 404
+        assert "alert" not in site.get(f"/run/{folder.name}/doctor")[2]
+
+
+def test_no_page_holds_script_or_style_of_its_own(site: Site) -> None:
+    run = next((site.results / "runs").iterdir()).name
+    for path in ("/", "/compare", "/theory", f"/run/{run}", f"/run/{run}/doctor", "/nowhere"):
+        body = site.get(path)[2]
+        assert re.findall(r"<script[^>]*>", body) == ['<script src="/static/dash.js" defer>']
+        assert not re.search(r"<style|\sstyle=|\son\w+=|javascript:", body)
+
+
+def test_the_sliders_get_the_numbers_of_the_instrument(site: Site) -> None:
+    status, headers, body = site.get("/api/instrument?scheme=exact&ratio=1.5&steps=2&signal=noise")
+    assert (status, headers["content-type"]) == (200, "application/json")
+    wanted = measure(Setting(scheme="exact", ratio=1.5, steps=2, signal="noise"))  # type: ignore[arg-type]
+    assert json.loads(body) == json.loads(json.dumps(wanted))
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("ratio=9", "`ratio` must lie in [0, 0.6], got 9; move the slider back"),
+        ("ratio=nan", "`ratio` must be a finite number, got nan"),
+        ("ratio=one", "could not convert string to float"),
+        ("steps=2.5", "invalid literal"),
+        ("scheme=leapfrog", "`scheme` must be one of explicit"),
+    ],
+)
+def test_a_slider_that_cannot_be_is_refused_in_words(site: Site, query: str, words: str) -> None:
+    status, _, body = site.get(f"/api/instrument?{query}")
+    assert status == 400
+    assert words in json.loads(body)["error"]
+    assert site.get(f"/theory?{query}")[0] == 200
+
+
+def test_a_page_of_theory_opens_as_its_address_sets_it(site: Site) -> None:
+    body = site.get("/theory?scheme=upwind&ratio=0.8&steps=5")[2]
+    assert re.search(r'<option value="upwind"[^>]* selected>', body)
+    assert re.search(r'id="ratio"[^>]* max="1.2"[^>]* value="0.8"', body)
+
+
+def test_a_run_asked_for_before_all_is_read_is_found(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from depthpde.web.index import Index
+
+    look = Index.look
+    monkeypatch.setattr(Index, "look", lambda self: look(self, patience=0.0))
+    runs = sorted(each.name for each in (results / "runs").iterdir())
+    with serving(results) as site:
+        assert "records to go" in site.get("/")[2]
+        for run in (runs[0], runs[-1]):
+            assert site.get(f"/run/{run}")[0] == 200
+    with serving(results) as site:
+        assert "6 paired seeds" in site.get("/compare")[2]
+
+
+def test_a_corrupt_record_is_listed_and_the_rest_is_shown(results: Path) -> None:
+    folder = sorted((results / "runs").iterdir())[0]
+    (folder / "result.json").write_text('{"format": 1, "sta')
+    with serving(results) as site:
+        body = site.get("/")[2]
+        assert "✗ not a record" in body
+        assert folder.name in body
+        assert "35 done" in body
+        assert site.get(f"/run/{folder.name}")[0] == 404
+
+
+def test_two_dashboards_can_show_one_folder(results: Path) -> None:
+    with serving(results) as first, serving(results) as second:
+        assert first.port != second.port
+        assert first.get("/compare")[2] == second.get("/compare")[2]
+
+
+def test_no_request_changes_the_folder(results: Path) -> None:
+    def state() -> dict[str, tuple[int, int]]:
+        every = sorted(results.rglob("*"))
+        return {str(e): (e.stat().st_mtime_ns, e.stat().st_size) for e in every}
+
+    before = state()
+    run = next((results / "runs").iterdir()).name
+    with serving(results) as site:
+        for path in ("/", "/compare", "/theory", f"/run/{run}", f"/run/{run}/doctor"):
+            assert site.get(path)[0] == 200
+        for method in ("POST", "PUT", "DELETE"):
+            site.get(f"/run/{run}", method=method)
+    assert state() == before
+
+
+def test_an_address_without_a_page_says_so(site: Site) -> None:
+    status, _, body = site.get("/nowhere")
+    assert status == 404
+    assert "There is no such page" in body
+    assert "Back to the board" in body

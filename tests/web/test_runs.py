@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from depthpde.experiments.record import METRICS, RESULT, read_grid
+from depthpde.files import write_json
+from depthpde.web.index import Index
+from depthpde.web.runs import Curves, RunView, draw_run
+
+
+def view_of(results: Path, run: str) -> RunView:
+    index = Index(results)
+    snapshot = index.look()
+    record = index.find(run)
+    assert record is not None
+    return draw_run(index, snapshot, record)
+
+
+def test_a_finished_run_tells_its_result_and_the_lines_that_need_no_learning(
+    shared_results: Path,
+) -> None:
+    run = read_grid(shared_results / "grids" / "placement.json").cells[0].run
+    view = view_of(shared_results, run)
+    result = json.loads((shared_results / "runs" / run / RESULT).read_text())
+    facts = dict(view.result)
+    assert facts["test accuracy"] == f"{result['test']['accuracy']:.2f} %"
+    assert facts["without learning: root operator"] == "33.3 %"
+    assert view.trivial == ({"name": "majority", "y": 15.5}, {"name": "root operator", "y": 33.3})
+    assert view.grids == ("placement",)
+    assert view.has_probe
+    assert dict(view.environment)["versions"] == "depthpde 0.1, python 3.11.2, torch 2.13.0"
+    assert json.loads(view.config)["task"] == "listops-mini"
+
+
+def test_a_result_that_tells_little_is_shown_as_far_as_it_goes(results: Path) -> None:
+    folder = sorted((results / "runs").iterdir())[0]
+    bare = {"format": 1, "status": "diverged", "trivial": [1], "test": None, "seconds": "long"}
+    write_json(folder / RESULT, bare)
+    view = view_of(results, folder.name)
+    assert view.result == (("state", "diverged"),)
+    assert view.trivial == ()
+
+
+def test_learned_ratios_are_called_by_their_place(results: Path) -> None:
+    folder = sorted((results / "runs").iterdir())[0]
+    ratios = {"encoder.blocks.1.placed.layers.after_ffn.layer.free": 0.1, "odd": 0.2}
+    lines = [
+        {"kind": "validation", "update": 1, "ratios": ratios},
+        {"kind": "validation", "update": 2, "ratios": None},
+        {"kind": "something new"},
+    ]
+    (folder / METRICS).write_text("".join(json.dumps(each) + "\n" for each in lines))
+    index = Index(results)
+    index.look()
+    _, event = Curves(index, folder.name).look()
+    assert [each["ratios"] for each in event.data] == [
+        {"block 2 · after ffn": 0.1, "odd": 0.2},
+        {},
+    ]

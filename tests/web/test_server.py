@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from depthpde.web.server import PORTS, open_socket
+
+
+def test_a_port_in_use_is_told_with_one_that_is_free() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(OSError, match=rf"`--port` {port} is in use; port \d+ is free") as said:
+            open_socket("127.0.0.1", port)
+    free = int(str(said.value).split("port ")[-1].split()[0])
+    with open_socket("127.0.0.1", free) as bound:
+        assert bound.getsockname()[1] == free
+
+
+def test_a_second_dashboard_takes_the_next_port() -> None:
+    with open_socket("127.0.0.1", None) as first, open_socket("127.0.0.1", None) as second:
+        ports = [each.getsockname()[1] for each in (first, second)]
+    assert ports[0] < ports[1]
+    assert all(port in PORTS for port in ports)
+
+
+def test_an_address_of_another_machine_cannot_be_bound() -> None:
+    with pytest.raises(OSError, match=r"`--host` 203\.0\.113\.7 cannot be bound"):
+        open_socket("203.0.113.7", 0)
+
+
+def test_a_name_that_nobody_knows_cannot_be_bound() -> None:
+    with pytest.raises(OSError, match=r"`--host` no\.such\.host\.invalid cannot be bound"):
+        open_socket("no.such.host.invalid", 0)
