@@ -18,7 +18,8 @@ def test_the_bound_lets_no_mode_of_an_explicit_step_flip():
     assert SimulatorConfig(method="euler").bound == 0.25
     assert SimulatorConfig(method="euler", steps=2).bound == 0.5
     assert SimulatorConfig(method="euler", steps=99).bound == 1.0
-    assert SimulatorConfig(method="lie").bound == 1.0
+    assert SimulatorConfig(method="lie").bound == 0.25
+    assert SimulatorConfig(method="strang").bound == 1.0
     assert SimulatorConfig(method="backward_euler").bound == 1.0
 
 

@@ -42,7 +42,7 @@ def heat(u0: torch.Tensor, time: float) -> torch.Tensor:
 def test_heat_spreads_as_the_cosine_transform_says(method):
     u0 = draw(2, 12, 3)
     equation, exact = Equation(diffusion=0.3), heat(u0, 0.3)
-    if method in (Integrator.LIE, Integrator.STRANG):  # diffusion takes its exact flow
+    if method is Integrator.STRANG:  # diffusion takes its exact flow
         path = simulate(equation, u0, (0.0, 1.0), method=method)
         torch.testing.assert_close(path.final, exact, rtol=0, atol=1e-13)
     else:

@@ -11,7 +11,7 @@ from depthpde.dynamics.integrator import Integrator
 from depthpde.errors import check_one_of, check_positive, check_range
 from depthpde.layers.ratio import UNBOUNDED_DEFAULT
 from depthpde.models.placement import check_keys
-from depthpde.solvers.tableau import TABLEAUS
+from depthpde.solvers.tableau import EULER, TABLEAUS
 
 
 class Weights(StrEnum):
@@ -54,9 +54,9 @@ class SimulatorConfig:
 
         α ≤ 1, and α ≤ steps · ℓ / 8 where diffusion is stepped explicitly
         """
-        tableau = TABLEAUS.get(str(self.method))
-        if tableau is None or not tableau.is_explicit:
+        if self.method in (Integrator.STRANG, Integrator.BACKWARD_EULER):
             return UNBOUNDED_DEFAULT
+        tableau = EULER if self.method is Integrator.LIE else TABLEAUS[str(self.method)]
         return min(UNBOUNDED_DEFAULT, self.steps * tableau.real_axis / 8)
 
     def to_dict(self) -> dict[str, Any]:

@@ -6,7 +6,8 @@
     heun, rk4         Runge–Kutta steps of the sum
     backward_euler    (I − dt D)⁻¹ (u + dt Σ F_k)           implicit in the diffusion alone
 
-Diffusion takes its exact flow under lie and strang, so those two never meet its bound.
+A turn of lie is one Euler step, of diffusion too; strang gives diffusion its exact flow, so that it
+never meets the bound of an explicit step.
 """
 
 from __future__ import annotations
@@ -83,7 +84,8 @@ def plan(
         project: Brings the field back to the surface it must stay on; None where there is none.
     """
     if integrator is Integrator.LIE:
-        return Plan(terms, EULER, Splitting.LIE, project)
+        turns = tuple(replace(term, flow=None) for term in terms)
+        return Plan(turns, EULER, Splitting.LIE, project)
     if integrator is Integrator.STRANG:
         # The last term is stepped once, the others twice: that one is the dearest, attention.
         last = sorted(terms, key=lambda term: term.name == "interaction")
