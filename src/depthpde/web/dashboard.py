@@ -45,19 +45,30 @@ class Dashboard:
         self.index = Index(self.results)
         self.pages = Pages(self.results.resolve().name)
 
-    def snapshot(self) -> Snapshot:
-        """Return what the folder holds, looked at a moment ago at most."""
+    def start(self) -> None:
+        """Begin to read the folder before anybody asks."""
+        threading.Thread(target=self.whole, daemon=True).start()
+
+    def snapshot(self, *, more: bool = False) -> Snapshot:
+        """Return what the folder holds, looked at a moment ago at most.
+
+        Args:
+            more: Read on at once where records have not been read yet.
+        """
         with self._lock:
-            now = time.monotonic()
-            if self._seen is None or now - self._seen[0] > FRESH or self._seen[1].unread:
-                self._seen = (now, self.index.look())
-            return self._seen[1]
+            seen = self._seen
+            stale = seen is None or time.monotonic() - seen[0] > FRESH
+            if seen is None or stale or (more and seen[1].unread):
+                snapshot = self.index.look()
+                seen = self._seen = (time.monotonic(), snapshot)
+            return seen[1]
 
     def whole(self, until: str = "") -> Snapshot:
         """Return what the folder holds when all of it has been read, or one run of it."""
         snapshot = self.snapshot()
-        while snapshot.unread and until not in snapshot.entries:
-            snapshot = self.snapshot()
+        while snapshot.unread and until not in snapshot.entries and not self.closing():
+            time.sleep(0.005)  # lets a page that waits for the lock have it
+            snapshot = self.snapshot(more=True)
         return snapshot
 
     def board(self, request: Request) -> Response:

@@ -39,7 +39,7 @@ FILES = ("", CONFIG, STATUS, RESULT)
 """Whose change means that a run must be read again; first the folder itself."""
 TURNS = 16
 """Finished runs are looked at closely in turns: a sixteenth of them at every look."""
-PATIENCE = 0.6
+PATIENCE = 0.3
 """Seconds that one look may read before it shows what it has; the rest comes with the next."""
 OUTSIDE = "leads outside of the results folder, where the dashboard does not read"
 

@@ -76,8 +76,10 @@ def serve(dashboard: Dashboard, access: Access, bound: socket.socket) -> None:
     warm = threading.Timer(WARM_AFTER, _warm)
     warm.daemon = True
     warm.start()
+    server = make_server(dashboard, access)
+    dashboard.start()
     try:
-        make_server(dashboard, access).run(sockets=[bound])
+        server.run(sockets=[bound])
     finally:
         warm.cancel()
 
