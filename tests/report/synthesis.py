@@ -134,6 +134,7 @@ def write_probe(results: Path, run: str, blocks: int = 6, tilt: float = 1.0) -> 
             "attention.entropy": list(0.8 - 0.2 * depth**2),
             "lyapunov.largest": list(0.1 * tilt * np.sin(3 * depth)),
             "energy.dirichlet": list(1 + 2 * tilt * depth),
+            "gradient.stream": list(np.exp(-tilt * depth)),
         },
     }
     (run_folder(results, run) / "probe.json").write_text(json.dumps(probe))

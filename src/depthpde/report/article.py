@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from depthpde.experiments.record import Record
 from depthpde.report.anatomy import POSITIONS
 from depthpde.report.course import Course, validation_course
 from depthpde.report.evidence import Evidence, trivial
@@ -18,8 +19,18 @@ from depthpde.report.spelling import anchor, plain, signed, spell_interval, spel
 from depthpde.report.strata import Overall
 
 PI_TICKS = {0.0: "0", math.pi / 2: "π/2", math.pi: "π"}
+PLACES = 3
+"""Of a layer that stands in every block, so many are drawn."""
 SMALL = (290.0, 185.0)
 """Width and height of the curves of one variant."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A figure and what stands below it."""
+
+    svg: str
+    caption: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,8 +45,7 @@ class Article:
     words: str
     summary: str
     """The mean difference, in words."""
-    figures: Mapping[str, str]
-    """Name → SVG."""
+    figures: Mapping[str, Drawn]
 
 
 def write_article(
@@ -57,12 +67,12 @@ def write_article(
     role = evidence.role(variant)
     shown = {evidence.baseline: "baseline", variant: role.value}
     figures = {
-        f"curve-{task}": task_curves(evidence, task, shown, *SMALL) for task in evidence.tasks
+        f"curve-{task}": Drawn(task_curves(evidence, task, shown, *SMALL))
+        for task in evidence.tasks
+        if (task, variant) in evidence.runs
     }
-    for name, draw in (("ratios", _ratios), ("transfer", _transfer), ("bands", _bands)):
-        drawn = draw(evidence, variant)
-        if drawn:
-            figures[name] = drawn
+    records = evidence.records(variant)
+    figures |= _ratios(variant, records) | _transfer(variant, records) | _bands(variant, records)
     return Article(
         variant=variant,
         anchor=variant_anchor(evidence, variant),
@@ -130,47 +140,58 @@ def task_curves(
     )
 
 
-def _ratios(evidence: Evidence, variant: str) -> str:
-    records = evidence.records(variant)
+def _ratios(variant: str, records: Sequence[Record]) -> dict[str, Drawn]:
     sites = learned_ratios(records)
     if not sites:
-        return ""
+        return {}
     start, bound = start_and_bound(records[0].config)
     words = {site.words: values for site, values in sites.items()}
-    return ratios(words, start=start, bound=bound, title=f"{plain(variant)}: learned ratios")
+    drawn = ratios(words, start=start, bound=bound, title=f"{plain(variant)}: learned ratios")
+    return {
+        "ratios": Drawn(drawn, "Learned ratios: every feature of every run a tick; disc: mean.")
+    }
 
 
-def _transfer(evidence: Evidence, variant: str) -> str:
-    records = evidence.records(variant)
+def _transfer(variant: str, records: Sequence[Record]) -> dict[str, Drawn]:
+    """Draw H(ω) by formula from the ratios; as the probe measured it where no formula is known."""
     lines = [
         Line(name=place, x=tuple(OMEGA), y=tuple(each.mean), low=tuple(each.low),
-             high=tuple(each.high), role="ours" if index == 0 else "other")
+             high=tuple(each.high), role="other" if index else "ours")
         for index, (place, each) in enumerate(passed(records).items())
     ]  # fmt: skip
-    lines += [
-        Line(name=f"measured, {place}", x=omega, y=gain, role="control")
-        for place, (omega, gain) in measured_transfer(records).items()
-    ]
+    caption = "What each frequency keeps, from the learned ratios; band: all features and runs."
     if not lines:
-        return ""
-    return curves(
-        lines[:6],
+        caption = "What each frequency keeps, as measured on finished models."
+        lines = [
+            Line(name=place, x=omega, y=gain, role="other" if index else "control")
+            for index, (place, (omega, gain)) in enumerate(measured_transfer(records).items())
+        ]
+    if not lines:
+        return {}
+    drawn = curves(
+        lines[:PLACES],
         title=f"{plain(variant)}: what each frequency keeps, |H(ω)|",
         x_label="frequency ω, radians per site",
         y_label="|H(ω)|",
         x_ticks=PI_TICKS,
-        y_range=(0.0, 1.05),
+        y_range=(0.0, 1.05 * max(1.0, *(max(each.y) for each in lines))),
     )
+    return {"transfer": Drawn(drawn, caption)}
 
 
-def _bands(evidence: Evidence, variant: str) -> str:
-    records = evidence.records(variant)
-    measured = measured_bands(records)
-    for place, said in measured.items():
-        title = f"{plain(variant)}: energy by band, measured {place}"
-        return bars(BANDS, said, title=title, y_label="energy")
-    for place, each in passed(records).items():
-        title = f"{plain(variant)}: energy kept of a white field, {place}"
-        kept = {"before": [1.0] * len(BANDS), "after": each.bands()}
-        return bars(BANDS, kept, title=title, y_label="energy kept")
-    return ""
+def _bands(variant: str, records: Sequence[Record]) -> dict[str, Drawn]:
+    """Draw the energy in four bands: as measured, or what a white field would keep."""
+    found, said = measured_bands(records), "measured"
+    if not found:
+        said = "of a white field"
+        found = {
+            place: {"before": [1.0] * len(BANDS), "after": each.bands()}
+            for place, each in passed(records).items()
+        }
+    figures = {}
+    for index, (place, energies) in enumerate(list(found.items())[:PLACES]):
+        title = f"{plain(variant)}: energy by band, {place}, {said}"
+        drawn = bars(BANDS, energies, title=title, y_label="energy", width=290.0, height=185.0)
+        name = f"bands-{index + 1}" if index else "bands"
+        figures[name] = Drawn(drawn, f"Energy by band of frequency, {place}; {said}.")
+    return figures

@@ -15,6 +15,7 @@ from depthpde.report.article import (
     write_article,
 )
 from depthpde.report.cost import cost_table
+from depthpde.report.course import Course
 from depthpde.report.evidence import Evidence, by_task, over_all, placed_at
 from depthpde.report.figures.curves import curves
 from depthpde.report.figures.diagram import Effect, diagram
@@ -85,13 +86,14 @@ def _figures(
         return found
     means = [_overall_estimate(evidence, each, overall[each]) for each in rows]
     found["forest"] = forest(means, title=f"{evidence.name}: mean difference over tasks")
+    if len(evidence.tasks) == 1:
+        return found
     short = short_tasks(evidence.tasks)
     panels: dict[str, list[Estimate | None]] = {"mean": list(means)}
     for task in evidence.tasks:
         panels[short[task]] = [_estimate(evidence, task, each, single[task]) for each in rows]
     labels = [plain(each) for each in rows]
-    if len(evidence.tasks) > 1:
-        found["forest-by-task"] = forests(panels, labels, title=f"{evidence.name}: by task")
+    found["forest-by-task"] = forests(panels, labels, title=f"{evidence.name}: by task")
     cells = {
         (row, name): _tint(each)
         for name, estimates in panels.items()
@@ -195,7 +197,15 @@ def _depth(evidence: Evidence, shown: Mapping[str, str]) -> dict[str, str]:
             ],
             title=f"{WORDS.get(name, name)} by depth",
             x_label="depth, in blocks",
+            x_ticks=_whole(by_variant, name),
             y_label=WORDS.get(name, name),
         )
         for name in ordered
     }
+
+
+def _whole(by_variant: Mapping[str, Mapping[str, Course]], name: str) -> dict[float, str]:
+    """Mark an axis of depth at whole blocks, ten at most."""
+    known = (courses[name].updates for courses in by_variant.values() if name in courses)
+    last = max((updates[-1] for updates in known if updates), default=0)
+    return {float(at): str(at) for at in range(0, last + 1, 1 + last // 10)}

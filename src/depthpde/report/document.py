@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -16,6 +15,7 @@ from depthpde.report.article import cell_anchor, variant_anchor
 from depthpde.report.chapter import Chapter, write_chapter
 from depthpde.report.evidence import gather
 from depthpde.report.export import write_figures, write_tables
+from depthpde.report.probes import WORDS
 from depthpde.report.provenance import list_environments, run_rows
 from depthpde.report.results import Results, read_results
 from depthpde.report.spelling import plain, signed, spell_p
@@ -25,11 +25,6 @@ PAGE = "report.html"
 FIRST = "placement"
 """The grid that leads the page where it is there."""
 MARKS = {"confirmed": "✓", "partly": "≈", "not confirmed": "✗", "undecided": "?"}
-CAPTIONS = {
-    "ratios": "Learned ratios: each feature of each run a tick, the disc their mean.",
-    "transfer": "What each frequency keeps: mean and range over features and runs.",
-    "bands": "Energy in four bands of frequency, before and after the layer.",
-}
 TONES = {"confirmed": "confirmed", "not confirmed": "refused"}
 
 
@@ -111,7 +106,7 @@ def render_page(results: Results, chapters: Sequence[Chapter], *, runs: str = ""
         broken=[(each.path.as_posix(), each.reason) for each in results.broken],
         folder=runs,
         plain=plain,
-        captions=defaultdict(str, CAPTIONS),
+        main=set(WORDS),
         mark=lambda verdict: MARKS[verdict],
         tone=lambda verdict: TONES.get(verdict, ""),
         between=_between,

@@ -95,6 +95,6 @@ def _figures(chapters: Sequence[Chapter]) -> Iterator[tuple[str, str]]:
         for measure, figure in chapter.depth.items():
             yield f"{stem}-depth-{measures[measure]}", figure
         for article in chapter.articles:
-            for name, figure in article.figures.items():
+            for name, drawn in article.figures.items():
                 if not name.startswith("curve-"):
-                    yield f"{stem}-{variants[article.variant]}-{name}", figure
+                    yield f"{stem}-{variants[article.variant]}-{name}", drawn.svg

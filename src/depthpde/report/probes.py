@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from depthpde.experiments.record import Record
+from depthpde.report.anatomy import site_of
 from depthpde.report.course import Course, join
 
 PROBE = "probe.json"
@@ -24,6 +25,7 @@ WORDS = {
     "attention.entropy": "attention entropy",
     "lyapunov.largest": "largest Lyapunov exponent",
     "energy.dirichlet": "Dirichlet energy",
+    "gradient.stream": "gradient of the stream",
 }
 """The measures that are shown first, in this order; others follow by name."""
 
@@ -49,10 +51,10 @@ def measured_transfer(records: Sequence[Record]) -> dict[str, tuple[list[float],
         for place, said in _mapping(read_probe(record).get("transfer")).items():
             omega, gain = (_numbers(_mapping(said).get(key)) for key in ("omega", "gain"))
             if omega and len(omega) == len(gain):
-                found.setdefault(str(place), []).append((omega, gain))
+                found.setdefault(_words(place), []).append((omega, gain))
     return {
         place: (runs[0][0], _mean([gain for _, gain in runs]))
-        for place, runs in sorted(found.items())
+        for place, runs in found.items()
         if all(omega == runs[0][0] for omega, _ in runs)
     }
 
@@ -65,10 +67,10 @@ def measured_bands(records: Sequence[Record]) -> dict[str, dict[str, list[float]
             for when, values in _mapping(said).items():
                 four = _numbers(values)
                 if len(four) == 4:
-                    found.setdefault(str(place), {}).setdefault(str(when), []).append(four)
+                    found.setdefault(_words(place), {}).setdefault(str(when), []).append(four)
     return {
         place: {when: _mean(runs) for when, runs in sorted(said.items(), reverse=True)}
-        for place, said in sorted(found.items())
+        for place, said in found.items()
     }
 
 
@@ -79,6 +81,12 @@ def read_probe(record: Record) -> Mapping[str, Any]:
         return _mapping(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, RecursionError):
         return {}
+
+
+def _words(place: str) -> str:
+    """Name a place as a reader would, where it is the name of a module of ours."""
+    site = site_of(str(place))
+    return str(place) if site is None else site.words
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

@@ -81,6 +81,7 @@ a:focus-visible, input:focus-visible, summary:focus-visible, .scroll:focus-visib
 h1 { font-size: 1.35rem; margin: 0; font-weight: 650; line-height: 1.3; }
 h2 { font-size: 1.15rem; margin: 3rem 0 0.5rem; font-weight: 650; }
 h3 { font-size: 1rem; margin: 0 0 0.35rem; font-weight: 650; }
+section > h3 { margin-top: 1.75rem; }
 p { margin: 0.35rem 0; max-width: 48rem; }
 .quiet, figcaption, .notes { color: var(--quiet); font-size: 0.87rem; }
 p.lead { max-width: none; color: var(--quiet); margin: 0.15rem 0 0; }
@@ -95,6 +96,9 @@ p.lead { max-width: none; color: var(--quiet); margin: 0.15rem 0 0; }
   margin-top: 1.25rem; align-items: start; }
 .pair { display: grid; grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); gap: 2rem;
   align-items: start; }
+.multiples figure { max-width: 100%; }
+.multiples figcaption { max-width: 22rem; }
+summary { cursor: pointer; color: var(--quiet); }
 .multiples { display: flex; flex-wrap: wrap; gap: 0.5rem 1rem; align-items: start; }
 figure { margin: 0.75rem 0; }
 figcaption { margin-top: 0.35rem; max-width: 48rem; }
@@ -136,7 +140,8 @@ footer { margin-top: 3rem; color: var(--quiet); font-size: 0.85rem; }
   :root { color-scheme: light; PAPER }
   body { max-width: none; padding: 0; font-size: 10pt; }
   h2, h3 { break-after: avoid; } figure, tr, li { break-inside: avoid; }
-  nav.map { display: none; } .scroll { overflow: visible; } a { text-decoration: none; }
+  .wide svg.figure { max-width: 100%; } nav.map { display: none; }
+  .scroll { overflow: visible; } a { text-decoration: none; }
   .runs { font-size: 6.5pt; } .runs td, .runs th { white-space: normal; padding-right: 0.4rem; }
 }
 """.replace("PAPER", _variables(LIGHT))

@@ -134,7 +134,8 @@ def _warnings(evidence: Evidence, overall: Mapping[str, Overall]) -> tuple[str, 
     least = min((each.n for each in overall.values()), default=0)
     said = too_few(least, comparisons=len(overall)) if least else None
     if said:
-        warnings.append(said.replace("paired seeds", "pairs of runs").replace("seeds can", "can"))
+        pairs = "pair of runs" if least == 1 else "pairs of runs"
+        warnings.append(said.replace("paired seeds", pairs).replace("seeds can", "pairs can"))
     return tuple(warnings)
 
 

@@ -99,10 +99,11 @@ def _nothing(evidence: Evidence) -> Sentence:
 
 def _grounds(found: Overall, compared: int) -> str:
     tasks = f"mean of {found.tasks} tasks" if found.tasks > 1 else "one task"
+    pairs = "1 pair" if found.n == 1 else f"{found.n} pairs"
     among = f" after Holm over {compared} variants" if compared > 1 else ""
     return (
         f"{signed(found.mean)} points over the baseline {spell_interval(found.interval)}, "
-        f"{tasks}, n = {found.n} pairs, p\u00a0{_p(found.p_holm)}{among}"
+        f"{tasks}, n = {pairs}, p\u00a0{_p(found.p_holm)}{among}"
     )
 
 
