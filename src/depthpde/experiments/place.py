@@ -99,6 +99,7 @@ class Here:
 
     Args:
         folders: Where.
+        device: Where a run's tensors live.
         watch: Given the model, returns what is told after every update; see `Progress`.
         say: Told of anything unusual.
     """
@@ -109,10 +110,11 @@ class Here:
         self,
         folders: Folders,
         *,
+        device: str = "cpu",
         watch: Callable[[nn.Module], Watch] | None = None,
         say: Callable[[str], None] = lambda line: None,
     ) -> None:
-        self.folders, self.watch, self.say = folders, watch, say
+        self.folders, self.device, self.watch, self.say = folders, device, watch, say
         self._run: RunConfig | None = None
 
     def start(self, run: RunConfig) -> None:
@@ -126,7 +128,7 @@ class Here:
             return []
         before = {each: signal.signal(each, signal.default_int_handler) for each in CAUGHT}
         try:
-            ended = attempt(run, self.folders, watch=self.watch, say=self.say)
+            ended = attempt(run, self.folders, device=self.device, watch=self.watch, say=self.say)
         finally:
             for each, handler in before.items():
                 signal.signal(each, handler)
@@ -145,6 +147,7 @@ def attempt(
     run: RunConfig,
     folders: Folders,
     *,
+    device: str = "cpu",
     watch: Callable[[nn.Module], Watch] | None = None,
     say: Callable[[str], None] = lambda line: None,
 ) -> Ended:
@@ -153,9 +156,15 @@ def attempt(
     Args:
         run: What.
         folders: Where.
+        device: Where its tensors live.
         watch: Given the model, returns what is told after every update.
         say: Told of anything unusual.
     """
+
+    def move(model: nn.Module) -> Watch:
+        model.to(device)
+        return watch(model) if watch is not None else lambda history, point: None
+
     try:
         prepare_once(run, folders, say)
         record = execute(
@@ -163,7 +172,7 @@ def attempt(
             folders.results,
             data=folders.data,
             prepared=folders.prepared,
-            watch=watch,
+            watch=move,
             say=say,
         )
     except BusyError as error:

@@ -33,13 +33,20 @@ class Pool:
         workers: How many processes; no more than there are cores is of use.
         nice: How far the workers step back for others on the machine, 0 to 19.
         threads: Of each worker; its share of the cores unless given.
+        device: Where a run's tensors live.
     """
 
     def __init__(
-        self, folders: Folders, workers: int, *, nice: int = 0, threads: int | None = None
+        self,
+        folders: Folders,
+        workers: int,
+        *,
+        nice: int = 0,
+        threads: int | None = None,
+        device: str = "cpu",
     ) -> None:
         self.slots = check_positive("workers", workers)
-        self.folders, self.nice = folders, nice
+        self.folders, self.options = folders, ["--nice", str(nice), "--device", device]
         self.threads = threads or max(1, cores() // workers)
         self._workers: list[_Worker] = []
         self._selector = selectors.DefaultSelector()
@@ -73,7 +80,7 @@ class Pool:
         self._selector.close()
 
     def _spawn(self) -> _Worker:
-        worker = _Worker.spawn(self.folders, self.threads, self.nice)
+        worker = _Worker.spawn(self.folders, self.threads, self.options)
         self._workers.append(worker)
         self._selector.register(worker.output, selectors.EVENT_READ, worker)
         return worker
@@ -104,11 +111,11 @@ class _Worker:
     """Id of the run it computes."""
 
     @classmethod
-    def spawn(cls, folders: Folders, threads: int, nice: int) -> _Worker:
+    def spawn(cls, folders: Folders, threads: int, options: list[str]) -> _Worker:
         log = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115  closed in `end`
         worker = cls(
             subprocess.Popen(
-                [sys.executable, "-m", "depthpde.experiments.worker", "--nice", str(nice)],
+                [sys.executable, "-m", "depthpde.experiments.worker", *options],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,

@@ -23,14 +23,16 @@ def main() -> int:
     """Serve until the input closes or SIGINT comes."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nice", type=int, default=0)
-    os.nice(parser.parse_args().nice)
+    parser.add_argument("--device", default="cpu")
+    options = parser.parse_args()
+    os.nice(options.nice)
     # The protocol keeps the output for itself: what a library prints goes to the log.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     asked: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
     try:
         threading.Thread(target=_listen, args=(asked,), daemon=True).start()
-        _serve(asked, answers)
+        _serve(asked, answers, options.device)
     except KeyboardInterrupt:
         pass  # asked to stop while there was nothing to save
     os._exit(0)  # the listener may still hold the input, which a normal exit would wait for
@@ -43,7 +45,7 @@ def _listen(asked: queue.SimpleQueue[dict[str, Any] | None]) -> None:
     os.kill(os.getpid(), signal.SIGINT)
 
 
-def _serve(asked: queue.SimpleQueue[dict[str, Any] | None], answers: TextIO) -> None:
+def _serve(asked: queue.SimpleQueue[dict[str, Any] | None], answers: TextIO, device: str) -> None:
     from depthpde.experiments.place import Folders, attempt
     from depthpde.experiments.run import RunConfig
 
@@ -53,9 +55,13 @@ def _serve(asked: queue.SimpleQueue[dict[str, Any] | None], answers: TextIO) -> 
     folders = Folders.from_dict(said["folders"])
     while (said := asked.get()) is not None:
         run = RunConfig.from_dict(said["run"])
-        ended = attempt(run, folders, say=lambda line: print(line, file=sys.stderr, flush=True))
+        ended = attempt(run, folders, device=device, say=_log)
         answer = {"run": ended.run, "end": ended.end.value, "why": ended.why}
         print(json.dumps(answer), file=answers, flush=True)
+
+
+def _log(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":
