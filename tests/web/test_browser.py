@@ -200,8 +200,8 @@ def test_a_live_runs_curve_grows_and_the_verdicts_come(visitor: Browser, results
         visitor.wait(f"{points} === 2")
         learn(3)
         visitor.wait(f"{points} === 3")
-        said = {"verdict": "ill", "about": "rank collapse", "evidence": EVIL}
-        (folder / "doctor.jsonl").write_text(json.dumps({"update": 3, "verdicts": [said]}) + "\n")
+        said = {"verdicts": {"rank collapse": "ill"}, "evidence": {"rank collapse": EVIL}}
+        (folder / "doctor.jsonl").write_text(json.dumps(said) + "\n")
         visitor.wait("document.getElementById('verdicts').textContent.includes('rank collapse')")
         assert EVIL in visitor.ask("document.getElementById('verdicts').textContent")
         assert visitor.complaints == []

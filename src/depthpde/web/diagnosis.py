@@ -1,8 +1,13 @@
-"""What the doctor left in a run's folder: verdicts as they came, and the last probe's measures."""
+"""What the doctor left in a run's folder: verdicts as they came, and the last probe's measures.
+
+``doctor.jsonl`` has one line a look: the update, illness → grade, the number that each illness is
+known by, the evidence for what is not healthy, every measure by depth, and what was not measured.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,17 +18,20 @@ from depthpde.experiments.record import Record
 from depthpde.report.figures.bars import bars
 from depthpde.report.figures.curves import Line, curves
 from depthpde.report.probes import WORDS, depth_courses, measured_bands, measured_transfer
-from depthpde.web.live import read_tail
+from depthpde.web.live import read_last, read_tail
 
 DOCTOR, PROBE = "doctor.jsonl", "probe.json"
 BANDS = ("low", "low-mid", "high-mid", "high")
+UNMEASURED = "not measured"
 LOOKS = {
     "healthy": ("✓", "good"),
     "watch": ("!", "busy"),
     "ill": ("✗", "bad"),
-    "not measured": ("·", "quiet"),
+    UNMEASURED: ("·", "quiet"),
 }
-"""Verdict → its sign and tone; any other word is shown as it is."""
+"""Grade → its sign and tone; any other word is shown as it is."""
+MOST = 24
+"""Figures by depth on one page."""
 
 
 class Verdict(NamedTuple):
@@ -41,6 +49,10 @@ class Look(NamedTuple):
 
     update: int | None
     verdicts: tuple[Verdict, ...]
+    values: Mapping[str, float] = {}
+    """Illness → the number it is known by."""
+    series: Mapping[str, list[float]] = {}
+    """Measure → one number a depth."""
 
     @property
     def words(self) -> str:
@@ -48,6 +60,9 @@ class Look(NamedTuple):
         names = dict.fromkeys(each.word for each in self.verdicts)
         counts = ((sum(v.word == name for v in self.verdicts), name) for name in names)
         return ", ".join(f"{count} {name}" for count, name in counts)
+
+
+NOTHING = Look(None, ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +76,8 @@ class DoctorView:
     """Newest first."""
     depth: tuple[Markup, ...]
     """One figure for each measure by depth."""
+    course: tuple[Markup, ...]
+    """One figure for each illness over the training."""
     filters: tuple[Markup, ...]
     """What the diffusion layers do to frequencies."""
 
@@ -74,54 +91,94 @@ def draw_doctor(record: Record, name: str, doctor: Path | None, probe: Path | No
         doctor: Its ``doctor.jsonl``, if it has one.
         probe: Its ``probe.json``, if it has one.
     """
-    history = read_verdicts(doctor)
+    history = read_history(doctor)
+    last = history[-1] if history else NOTHING
     return DoctorView(
         run=record.id,
         name=name,
-        last=history[-1] if history else Look(None, ()),
+        last=last,
         history=tuple(reversed(history[-50:])),
-        depth=_depth(record) if probe else (),
+        depth=_depth(record if probe else None, last),
+        course=_course(history),
         filters=_filters(record) if probe else (),
     )
 
 
 def last_verdicts(path: Path | None) -> Look:
     """Return the newest verdicts of a run."""
-    history = read_verdicts(path)
-    return history[-1] if history else Look(None, ())
+    found = read_last(path)
+    return NOTHING if found is None else read_look(found) or NOTHING
 
 
-def read_verdicts(path: Path | None) -> list[Look]:
+def read_history(path: Path | None) -> list[Look]:
     """Return everything that the doctor said during a run; lines of another form are left out."""
-    looks = []
-    for line in read_tail(path, 0).lines:
-        said, at = line.get("verdicts"), line.get("update")
-        if isinstance(said, list):
-            verdicts = tuple(_verdict(each) for each in said if isinstance(each, Mapping))
-            looks.append(Look(at if isinstance(at, int) else None, verdicts))
-    return looks
+    looks = (read_look(line) for line in read_tail(path, 0).lines)
+    return [look for look in looks if look is not None]
 
 
-def _verdict(said: Mapping[str, Any]) -> Verdict:
-    word, about, evidence = (
-        str(next((said[key] for key in keys if said.get(key) is not None), ""))
-        for keys in (("verdict", "level"), ("about", "illness"), ("evidence", "words"))
+def read_look(line: Mapping[str, Any]) -> Look | None:
+    """Read what the doctor said after one update; None where a line has another form."""
+    grades, values, evidence, series, missing = (
+        _mapping(line.get(key))
+        for key in ("verdicts", "values", "evidence", "series", "unmeasured")
     )
-    sign, tone = LOOKS.get(word, ("·", "quiet"))
-    return Verdict(word, sign, tone, about, evidence)
+    if not grades:
+        return None
+    verdicts = []
+    for illness, grade in grades.items():
+        value = values.get(illness)
+        known = f"{value:.3g}".replace("-", "−") if _is_number(value) else ""
+        sign, tone = LOOKS.get(str(grade), ("·", "quiet"))
+        told = str(evidence.get(illness, known))
+        verdicts.append(Verdict(str(grade), sign, tone, str(illness), told))
+    sign, tone = LOOKS[UNMEASURED]
+    verdicts += [
+        Verdict(UNMEASURED, sign, tone, str(row), str(why)) for row, why in missing.items()
+    ]
+    at = line.get("update")
+    return Look(
+        at if isinstance(at, int) else None,
+        tuple(verdicts),
+        {str(name): float(value) for name, value in values.items() if _is_number(value)},
+        {str(name): list(each) for name, each in series.items() if _is_line(each)},
+    )
 
 
-def _depth(record: Record) -> tuple[Markup, ...]:
+def _course(history: list[Look]) -> tuple[Markup, ...]:
+    """Draw the number that each illness is known by over the training."""
+    drawn = []
+    for illness in dict.fromkeys(name for look in history for name in look.values):
+        known = [
+            (float(look.update), look.values[illness])
+            for look in history
+            if look.update is not None and illness in look.values
+        ]
+        if len(known) > 1:
+            line = Line(name=illness, x=[x for x, _ in known], y=[y for _, y in known])
+            figure = curves([line], title=f"{illness} over the training", x_label="update",
+                            y_label=illness)  # fmt: skip
+            drawn.append(Markup(figure))
+    return tuple(drawn)
+
+
+def _depth(record: Record | None, last: Look) -> tuple[Markup, ...]:
+    """Draw every measure by depth: those of the probe, and the doctor's last where it has none."""
+    found: dict[str, tuple[Sequence[float], Sequence[float]]] = {}
+    for name, course in depth_courses([record]).items() if record is not None else ():
+        found[name] = (course.updates, course.mean)
+    if not found:
+        found = {name: (range(len(each)), each) for name, each in last.series.items()}
+    first = [*(name for name in WORDS if name in found), *sorted(set(found) - set(WORDS))]
     return tuple(
         Markup(
             curves(
-                [Line(name=name, x=course.updates, y=course.mean)],
+                [Line(name=name, x=found[name][0], y=found[name][1])],
                 title=f"{WORDS.get(name, name)} by depth",
                 x_label="depth in blocks",
                 y_label=WORDS.get(name, name),
             )
         )
-        for name, course in depth_courses([record]).items()
+        for name in first[:MOST]
     )
 
 
@@ -138,3 +195,15 @@ def _filters(record: Record) -> tuple[Markup, ...]:
         title = f"Energy by frequency band, {place}"
         drawn.append(bars(BANDS, said, title=title, y_label=place))
     return tuple(Markup(each) for each in drawn)
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_line(values: Any) -> bool:
+    return isinstance(values, list) and len(values) > 1 and all(_is_number(v) for v in values)

@@ -21,6 +21,8 @@ PULSE = 15.0
 """Seconds of silence after which a comment is sent: a closed page is noticed by it."""
 AT_ONCE = 8 * 2**20
 """Bytes of a file read in one look."""
+LAST = 2**20
+"""Bytes that the last line of a file may have."""
 POINTS = 1500
 """Points of a curve that a page is given at once: more than it has pixels for."""
 
@@ -65,15 +67,23 @@ def read_tail(path: Path | None, offset: int) -> Tail:
     whole = block[: block.rfind(b"\n") + 1]
     lines, bad = [], 0
     for line in whole.splitlines():
-        try:
-            found = json.loads(line, parse_constant=lambda name: None)
-        except (ValueError, RecursionError):
-            found = None
-        if isinstance(found, dict):
+        found = _parse(line)
+        if found is not None:
             lines.append(found)
         elif line.strip():
             bad += 1
     return Tail(lines, offset + len(whole), bad)
+
+
+def read_last(path: Path | None) -> dict[str, Any] | None:
+    """Read the last whole line of a file without reading all of it; None if it is no object."""
+    if path is None:
+        return None
+    with path.open("rb") as stream:
+        stream.seek(max(0, stream.seek(0, 2) - LAST))
+        block = stream.read(LAST)
+    lines = block[: block.rfind(b"\n") + 1].splitlines()
+    return _parse(lines[-1]) if lines else None
 
 
 def thin(points: list[dict[str, Any]], most: int = POINTS) -> list[dict[str, Any]]:
@@ -93,6 +103,14 @@ def stream(look: Callable[[], list[Event]], closing: Callable[[], bool]) -> Stre
         closing: Says that the server wants to end.
     """
     return StreamingResponse(_events(look, closing), media_type="text/event-stream")
+
+
+def _parse(line: bytes) -> dict[str, Any] | None:
+    try:
+        found = json.loads(line, parse_constant=lambda name: None)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
 
 
 async def _events(
