@@ -143,6 +143,16 @@ def test_a_folder_where_nothing_can_be_read_still_gives_a_page(tmp_path):
     assert "No run has been read" in report.page.read_text()
 
 
+def test_the_python_of_the_documentation_runs(shared_results, tmp_path, monkeypatch, capsys):
+    page = Path(__file__).parents[2] / "docs" / "report.md"
+    code = "\n".join(re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.S))
+    (tmp_path / "results").symlink_to(shared_results)
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code, "report.md", "exec"), {})
+    assert (tmp_path / "out" / "report" / PAGE).is_file()
+    assert "after embedding" in capsys.readouterr().out
+
+
 HOSTILE = "<script>document.title='owned'</script>"
 
 

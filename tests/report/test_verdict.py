@@ -41,7 +41,7 @@ def test_says_so_where_enough_pairs_show_nothing(results):
         values["test"]["accuracy"] -= 2.0
         path.write_text(json.dumps(values))
     (said,) = judge(read(results).select(variants=["after_embedding"]))
-    assert said.strong == "Diffusion is not shown to help:"
+    assert said.strong == "After embedding is not shown to help:"
 
 
 @pytest.mark.parametrize(
@@ -79,6 +79,11 @@ def test_missing_runs_make_it_preliminary(results):
     assert judge(read(results))[-1].text == "59 of 60 runs have a result"
 
 
-def test_nothing_of_ours_is_nothing_to_judge(evidence):
+def test_a_grid_about_something_else_is_judged_all_the_same(evidence):
     (said,) = judge(evidence.select(variants=["depthwise conv"]))
+    assert said.strong == "Depthwise conv helps:"
+
+
+def test_runs_without_a_pair_are_nothing_to_judge(evidence):
+    (said,) = judge(evidence.select(variants=["baseline"]))
     assert said.strong == "Nothing is compared:"

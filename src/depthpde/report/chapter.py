@@ -175,12 +175,14 @@ def _tint(each: Estimate) -> Tint:
 def _leading(evidence: Evidence, overall: Mapping[str, Overall]) -> dict[str, str]:
     """Choose what a figure with few lines shows: variant → role of its line."""
     chosen = {evidence.baseline: "baseline"}
-    for role in (Role.CONTROL, Role.OURS):
-        known = {name: o.mean for name, o in overall.items() if evidence.role(name) is role}
+    ours = {name: o.mean for name, o in overall.items() if evidence.role(name) is Role.OURS}
+    rest = {name: o.mean for name, o in overall.items() if name not in ours}
+    for known, role in ((rest, "control"), (ours, "ours")):
         if known:
-            chosen[max(known, key=lambda name: known[name])] = role.value
-        if role is Role.OURS and len(known) > 1:
-            chosen[min(known, key=lambda name: known[name])] = "other"
+            chosen[max(known, key=lambda name: known[name])] = role
+    spread = ours or rest
+    if len(spread) > 1:
+        chosen[min(spread, key=lambda name: spread[name])] = "other"
     return chosen
 
 

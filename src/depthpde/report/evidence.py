@@ -196,16 +196,20 @@ def trivial(evidence: Evidence, task: str) -> dict[str, float]:
     return dict(sorted(found.items(), key=lambda item: (item[1], item[0])))
 
 
-def escapes(evidence: Evidence, task: str) -> dict[str, Escape]:
-    """Count for each variant the runs that are clearly past the task's highest trivial line."""
-    lines = trivial(evidence, task)
+def escapes(evidence: Evidence, task: str, line: float) -> dict[str, Escape]:
+    """Count for each variant the runs of a task that are clearly past a line.
+
+    Args:
+        evidence: The runs.
+        task: Which one.
+        line: In percent, such as one of `trivial`.
+    """
     found: dict[str, Escape] = {}
-    for variant in evidence.variants if lines else ():
+    for variant in evidence.variants:
         runs = evidence.runs.get((task, variant), {})
         examples = [_examples(run) for run in runs.values()]
         if runs and all(examples):
             reached = list(evidence.accuracies(task, variant).values())
-            line = max(lines.values())
             found[variant] = escape_rate(reached, line, examples=min(examples))
     return found
 

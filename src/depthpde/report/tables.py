@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from depthpde.report.arena import Escape
 from depthpde.report.evidence import Evidence, by_task, escapes, over_all, trivial
 from depthpde.report.spelling import plain, short_tasks, signed, spell, spell_interval, spell_p
 from depthpde.report.statistics import Comparison, mean, too_few
@@ -99,26 +98,31 @@ def _notes(evidence: Evidence, short: Mapping[str, str]) -> tuple[str, ...]:
         if said:
             lines.append(f"{said} ({short[task]})")
     notes = [f"trivial: {' · '.join(lines)}"] if lines else []
-    found = {task: escapes(evidence, task) for task in evidence.tasks}
-    every = [short[task] for task, each in found.items() if each and all(map(_all, each.values()))]
-    for task, counts in found.items():
-        if counts and short[task] not in every:
-            notes.append(_escaped(counts, short[task]))
+    every, rest = [], []
+    for task in evidence.tasks:
+        plateaus, whole = _plateaus(evidence, task)
+        rest += [f"{each} ({short[task]})" for each in plateaus]
+        every += [short[task]] if whole else []
     if every:
-        notes.append(f"every run is past the highest trivial line on {', '.join(every)}")
-    return tuple(notes)
+        rest.append(f"every run is past every trivial line on {', '.join(every)}")
+    return tuple(notes + rest)
 
 
-def _all(escape: Escape) -> bool:
-    return escape.escaped == escape.n
-
-
-def _escaped(found: Mapping[str, Escape], task: str) -> str:
-    line = f"{spell(next(iter(found.values())).line)} on {task}"
-    if not any(each.escaped for each in found.values()):
-        return f"no run is past the plateau of {line}"
-    counts = (f"{plain(variant)} {each.escaped}/{each.n}" for variant, each in found.items())
-    return f"escaped the plateau of {line}: {', '.join(counts)}"
+def _plateaus(evidence: Evidence, task: str) -> tuple[list[str], bool]:
+    """Say who escaped which plateau of a task, and whether every run is past them all."""
+    said: list[str] = []
+    for name, line in trivial(evidence, task).items():
+        found = escapes(evidence, task, line)
+        if not found:
+            return [], False
+        if all(each.escaped == each.n for each in found.values()):
+            continue
+        plateau = f"{name} {spell(line)}"
+        if not any(each.escaped for each in found.values()):
+            return [*said, f"no run is past {plateau}"], False
+        counts = (f"{plain(variant)} {each.escaped}/{each.n}" for variant, each in found.items())
+        said.append(f"escaped the plateau {plateau}: {', '.join(counts)}")
+    return said, not said and bool(trivial(evidence, task))
 
 
 def _warnings(evidence: Evidence, overall: Mapping[str, Overall]) -> tuple[str, ...]:

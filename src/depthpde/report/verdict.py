@@ -38,8 +38,10 @@ def judge(evidence: Evidence) -> list[Sentence]:
     ours = {name: o for name, o in overall.items() if evidence.role(name) is Role.OURS}
     controls = {name: o for name, o in overall.items() if evidence.role(name) is Role.CONTROL}
     said = _unfinished(evidence)
-    if not ours:
-        return said + ([] if said else [_nothing(evidence)])
+    if not overall:
+        return said or [_nothing(evidence)]
+    if not ours:  # a grid about something else than diffusion
+        ours, controls = overall, {}
     best = max(ours, key=lambda name: ours[name].mean)
     said = [*_best(best, ours, len(overall)), *_against(evidence, best, controls), *said]
     worst = min(ours, key=lambda name: ours[name].mean)
@@ -57,7 +59,7 @@ def _best(best: str, ours: dict[str, Overall], compared: int) -> list[Sentence]:
     which = f"the best of {len(ours)}, {plain(best)}" if len(ours) > 1 else plain(best)
     if found.warning:
         return [Sentence("?", "plain", "Too few pairs to tell:", f"{which}, is at {grounds}")]
-    words = "No placement is" if len(ours) > 1 else "Diffusion is not"
+    words = "Nothing is" if len(ours) > 1 else f"{_title(best)} is not"
     return [Sentence("–", "plain", f"{words} shown to help:", f"{which}, is at {grounds}")]
 
 
@@ -92,9 +94,7 @@ def _unfinished(evidence: Evidence) -> list[Sentence]:
 
 def _nothing(evidence: Evidence) -> Sentence:
     count = sum(len(runs) for runs in evidence.runs.values())
-    return Sentence(
-        "–", "plain", "Nothing is compared:", f"{count} runs, none with diffusion paired"
-    )
+    return Sentence("–", "plain", "Nothing is compared:", f"{count} runs, none that makes a pair")
 
 
 def _grounds(found: Overall, compared: int) -> str:
