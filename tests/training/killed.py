@@ -1,4 +1,9 @@
-"""Train in children that are killed at random moments, until one ends; print the digests."""
+"""Train in children that are killed at random moments; print how often, and whether it showed.
+
+A child asks before it goes on after an update. The parent grants a random number of updates and
+one more, and kills it a random time after: while it computes, looks at the validation split,
+writes a checkpoint, or waits. So each child dies on its way, however slow the machine is.
+"""
 
 import os
 import random
@@ -8,51 +13,73 @@ import time
 from pathlib import Path
 
 import torch
+import torch._dynamo  # the optimizer imports it; once, before the forks
 
-import depthpde.operators.diffusion.kernels  # noqa: F401  imported once, before the forks
 from depthpde.training.identity import weights_digest
 from depthpde.training.loop import train
 from training.counting import make_config, make_model, make_split
 
-CONFIG = make_config(updates=100, checkpoint_every=3, evaluate_every=10)
+CONFIG = make_config(updates=100, checkpoint_every=3, evaluate_every=5)
+LONGEST = 6
+"""Updates granted to a child that is to be killed: fewer than 100 in all."""
 
 
-def run(folder: Path) -> None:
+def build():
+    return make_model(layer="depthwise_conv")  # no kernels that every child would have to load
+
+
+def run(folder: Path, watch=None) -> None:
     torch.set_num_threads(1)
-    model = make_model()
-    train(model, make_split(), CONFIG, validation=make_split("validation", 60), folder=folder)
+    model = build()
+    validation = make_split("validation", 60)
+    train(model, make_split(), CONFIG, validation=validation, folder=folder, watch=watch)
     (folder / "digest").write_text(weights_digest(model.state_dict()))
 
 
-def child(folder: Path) -> int:
-    """Fork before any kernel has run: importing is what takes long."""
+def child(folder: Path, watch=None) -> int:
     number = os.fork()
     if number:
         return number
     try:
-        run(folder)
+        run(folder, watch)
     except BaseException as error:
         print(repr(error), file=sys.stderr, flush=True)
         os._exit(1)
     os._exit(0)
 
 
+def kill_on_its_way(folder: Path, chance: random.Random) -> int:
+    """Let a child make a few updates, kill it, and return how many it had made."""
+    asked, granted = os.pipe(), os.pipe()
+
+    def ask(history, point):
+        os.write(asked[1], b"?")
+        os.read(granted[0], 1)
+
+    number = child(folder, ask)
+    updates = chance.randrange(LONGEST)
+    for _ in range(updates):
+        os.read(asked[0], 1)
+        os.write(granted[1], b"!")
+    time.sleep(chance.uniform(0.0, 0.06))
+    os.kill(number, signal.SIGKILL)
+    _, status = os.waitpid(number, 0)
+    assert os.WIFSIGNALED(status), "it ended by itself"
+    for end in (*asked, *granted):
+        os.close(end)
+    return updates
+
+
 def main(folder: Path, kills: int) -> None:
     whole, broken = folder / "whole", folder / "broken"
-    began = time.monotonic()
     os.waitpid(child(whole), 0)
-    alone = time.monotonic() - began
     chance = random.Random(0)
-    killed = 0
-    while not (broken / "digest").exists():
-        number = child(broken)
-        if killed < kills:
-            time.sleep(alone * chance.uniform(0.1, 0.4))
-            os.kill(number, signal.SIGKILL)
-        _, status = os.waitpid(number, 0)
-        killed += os.WIFSIGNALED(status)
-        assert os.WIFSIGNALED(status) or os.waitstatus_to_exitcode(status) == 0
-    print(killed, (whole / "digest").read_text() == (broken / "digest").read_text())
+    made = [kill_on_its_way(broken, chance) for _ in range(kills)]
+    assert not (broken / "digest").exists()
+    _, status = os.waitpid(child(broken), 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+    same = (whole / "digest").read_text() == (broken / "digest").read_text()
+    print(len(made), len(set(made)), same)
 
 
 if __name__ == "__main__":
