@@ -191,7 +191,7 @@ def test_two_sweeps_in_one_folder_share_the_work_and_compute_nothing_twice(run, 
 
 @pytest.mark.parametrize("workers", [0, 2], ids=["here", "pool"])
 def test_ctrl_c_saves_and_the_same_command_goes_on(run, prepared, tmp_path, workers):
-    long = {"updates": 300, "checkpoint_every": 300, "evaluate_every": 300}
+    long = {"updates": 200, "checkpoint_every": 200, "evaluate_every": 200}
     runs = seeds(replace(run, training=replace(run.training, **long)), 3)
     child = start(runs, tmp_path, prepared, workers=workers)
     begun = tmp_path / "runs" / runs[max(0, workers - 1)].id / "metrics.jsonl"
@@ -209,7 +209,8 @@ def test_ctrl_c_saves_and_the_same_command_goes_on(run, prepared, tmp_path, work
 
 
 def test_a_sweep_that_is_killed_leaves_no_worker_behind(run, prepared, tmp_path):
-    long = replace(run, training=replace(run.training, updates=100_000))
+    long = {"updates": 10**6, "checkpoint_every": 10**6, "evaluate_every": 10**6}
+    long = replace(run, training=replace(run.training, **long))
     child = start([long], tmp_path, prepared, workers=1)
     status = tmp_path / "runs" / long.id / "status.json"
     until((status.parent / "metrics.jsonl").exists)

@@ -22,7 +22,8 @@ def seeds(run, count):
 
 
 def endless(run, seed=0):
-    return replace(run, seed=seed, training=replace(run.training, updates=10**6))
+    long = {"updates": 10**6, "checkpoint_every": 10**6, "evaluate_every": 10**6}
+    return replace(run, seed=seed, training=replace(run.training, **long))
 
 
 def statuses(results):
@@ -71,7 +72,7 @@ class Assassin:
     def __init__(self, results, run, times, monkeypatch):
         self.results, self.run, self.left = results, run.id, times
         self.dead: set[int] = set()
-        monkeypatch.setattr("depthpde.experiments.engine.TICK", 0.01)
+        monkeypatch.setattr("depthpde.experiments.engine.TICK", 0.05)
 
     def __call__(self, ended):
         said = statuses(self.results).get(self.run, {})
@@ -84,7 +85,8 @@ class Assassin:
 def test_a_worker_that_is_killed_loses_its_attempt_and_nothing_else(
     run, prepared, tmp_path, monkeypatch
 ):
-    runs = seeds(replace(run, training=replace(run.training, updates=40)), 3)
+    longer = {"updates": 40, "checkpoint_every": 20, "evaluate_every": 40}
+    runs = seeds(replace(run, training=replace(run.training, **longer)), 3)
     pool = Pool(Folders(tmp_path, None, prepared), 1)
     assassin = Assassin(tmp_path, runs[1], 1, monkeypatch)
     outcome = sweep(runs, pool, tmp_path, watch=assassin)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import fcntl
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -184,6 +185,13 @@ def attempt(
     if record.state is State.INTERRUPTED:
         return Ended(run.id, End.INTERRUPTED, "interrupted; saved")
     return Ended(run.id, End.RECORDED)
+
+
+def prepare_all(runs: Sequence[RunConfig], folders: Folders, say: Callable[[str], None]) -> None:
+    """Prepare the tasks of all runs before any starts; a failure is left for its runs to tell."""
+    for run in {(each.task, each.protocol): each for each in runs}.values():
+        with suppress(OSError, ValueError):
+            prepare_once(run, folders, say)
 
 
 def prepare_once(run: RunConfig, folders: Folders, say: Callable[[str], None]) -> None:
