@@ -1,0 +1,203 @@
+"""``depthpde sweep``: a grid of runs, from one laptop to a cluster."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from depthpde.experiments.board import Board
+    from depthpde.experiments.engine import Outcome
+    from depthpde.experiments.grid import Plan
+    from depthpde.experiments.place import Folders, Place
+
+SUMMARY = "compute a grid of runs: here, in a local pool, on Ray or on SLURM; or show how it stands"
+EXAMPLES = """examples:
+  depthpde sweep placement --seeds 6 --workers 2
+  depthpde sweep placement --scale quick --tasks listops-mini text-mini --seeds 2
+  depthpde sweep status out/results
+  depthpde sweep my-grid.yaml --ray auto --max-parallel 8
+  depthpde sweep placement --scale full --slurm gpu --gpus 1 --device cuda --minutes 600
+
+my-grid.yaml:
+  name: width
+  question: Does the wider model need diffusion?
+  tasks: [listops-mini]
+  seeds: 6
+  model: {dim: 48}
+  variants:
+    baseline: {}
+    after embedding: {model: {positions: [after_embedding]}}
+
+Ctrl-C makes every run save; the same command goes on. What is recorded is never computed again,
+and several sweeps may share one results folder. A failing run does not stop the rest."""
+RESULTS = Path("out/results")
+FILES = (".json", ".yaml", ".yml")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's options."""
+    add = parser.add_argument
+    add("what", metavar="NAME|FILE|status", help="an experiment, a grid of your own, or status")
+    add("results", nargs="?", type=Path, metavar="RESULTS", help="for status: the results folder")
+    add("--scale", default="mini", help="quick, mini (default) or full; not for a FILE")
+    add("--seeds", type=int, metavar="N", help="paired seeds of every variant (default: 6)")
+    add("--tasks", nargs="+", metavar="TASK", help="other tasks than the experiment's own")
+    add("--out", type=Path, default=RESULTS, metavar="RESULTS", help=f"default: {RESULTS}")
+    add("--data", type=Path, help="folder with the official files")
+    add("--prepared", type=Path, help="folder of prepared tasks (default: the user's cache)")
+    add("--json", action="store_true", help="print how every cell stands as one JSON object")
+    where = parser.add_argument_group("where it is computed")
+    add = where.add_argument
+    add("--workers", type=int, metavar="N",
+        help="processes here (default: one a core); 0 computes in this one")  # fmt: skip
+    add("--ray", nargs="?", const="auto", metavar="ADDRESS",
+        help="a Ray cluster; auto: this machine's, or a new one")  # fmt: skip
+    add("--slurm", nargs="?", const="", metavar="PARTITION", help="job arrays by submitit")
+    add("--max-parallel", type=int, metavar="N", help="most runs at once, wherever")
+    add("--cpus", type=int, default=1, metavar="N", help="cores of a run on Ray or SLURM")
+    add("--gpus", type=int, default=0, metavar="N", help="GPUs of a run on Ray or SLURM")
+    add("--minutes", type=int, default=240, metavar="N", help="time limit of a run on SLURM")
+    add("--device", default="cpu", help="cpu (default), cuda, cuda:1 …")
+    add("--nice", type=int, nargs="?", const=19, default=0, metavar="N",
+        help="let others on this machine go first")  # fmt: skip
+    failing = parser.add_argument_group("what becomes of runs that fail")
+    add = failing.add_argument
+    add("--retry-failed", action="store_true", help="try those again that failed before")
+    add("--retries", type=int, default=2, metavar="N",
+        help="attempts after a worker's death (default: 2)")  # fmt: skip
+
+
+def run(args: argparse.Namespace) -> int:
+    """Show how grids stand, or compute one."""
+    if args.what == "status":
+        return _status(args.results or args.out, as_json=args.json)
+    if args.results is not None:
+        raise ValueError(f"RESULTS must follow `status` only; use --out {args.results}")
+    return _sweep(args)
+
+
+def _status(results: Path, *, as_json: bool) -> int:
+    from depthpde.experiments.board import table, to_dict
+    from depthpde.experiments.record import read_grids
+    from depthpde.experiments.standing import standings
+
+    grids = read_grids(results)
+    if not grids:
+        raise FileNotFoundError(
+            f"{results} must hold a sweep's grids, got none; run: depthpde sweep placement --out "
+            f"{results}"
+        )
+    found = {name: (grid, standings(grid, results)) for name, grid in grids.items()}
+    if as_json:
+        print(json.dumps({"results": str(results), "grids": [to_dict(*f) for f in found.values()]}))
+    else:
+        print("\n\n".join(table(*each) for each in found.values()))
+    return 0
+
+
+def _sweep(args: argparse.Namespace) -> int:
+    from depthpde.data.library import default_data
+    from depthpde.experiments.board import Board, table, to_dict
+    from depthpde.experiments.place import Folders
+    from depthpde.experiments.standing import standings
+
+    plan = _plan(args)
+    _check(args)
+    plan.write(args.out)
+    folders = Folders(args.out, args.data or default_data(), args.prepared)
+    grid = plan.grid
+    with Board(grid, args.out) as board:
+        outcome = _compute(plan, folders, args, board)
+    cells = standings(grid, args.out)
+    if args.json:
+        print(json.dumps(to_dict(grid, cells) | {"interrupted": outcome.interrupted}))
+        return outcome.exit_code
+    if not sys.stderr.isatty():  # there the board still stands
+        print(table(grid, cells))
+    said = (
+        f"{outcome.recorded} computed, {outcome.skipped} were there, {len(outcome.failed)} failed"
+    )
+    print(f"{said} → {args.out}", file=sys.stderr)
+    if outcome.interrupted:
+        print("interrupted; saved: the same command goes on", file=sys.stderr)
+    elif outcome.failed:
+        print("--retry-failed tries those again", file=sys.stderr)
+    else:
+        print(f"see: depthpde report {args.out}", file=sys.stderr)
+    return outcome.exit_code
+
+
+def _plan(args: argparse.Namespace) -> Plan:
+    from depthpde.errors import check_name, check_one_of, check_positive
+    from depthpde.experiments.extent import Extent
+    from depthpde.experiments.grid_file import read_plan
+    from depthpde.experiments.questions import QUESTIONS
+
+    if args.seeds is not None:
+        check_positive("--seeds", args.seeds)
+    if args.what.endswith(FILES):
+        return read_plan(Path(args.what), seeds=args.seeds, tasks=args.tasks)
+    planner = QUESTIONS[check_name("NAME", args.what, [*QUESTIONS, "status"])]
+    extent = check_one_of("--scale", args.scale, Extent)
+    seeds = {} if args.seeds is None else {"seeds": args.seeds}
+    return planner(extent, tasks=args.tasks, **seeds)
+
+
+def _check(args: argparse.Namespace) -> None:
+    from depthpde.errors import check_positive, check_range
+
+    for name in ("max_parallel", "cpus", "minutes"):
+        if getattr(args, name) is not None:
+            check_positive(f"--{name.replace('_', '-')}", getattr(args, name))
+    for name, high in (("retries", 100), ("gpus", 1024), ("nice", 19), ("workers", 4096)):
+        if getattr(args, name) is not None:
+            check_range(f"--{name}", getattr(args, name), 0, high)
+    chosen = [name for name in ("workers", "ray", "slurm") if getattr(args, name) is not None]
+    if len(chosen) > 1:
+        raise ValueError(f"`--{chosen[0]}` must stand alone, got --{chosen[1]} too; choose one")
+
+
+def _compute(plan: Plan, folders: Folders, args: argparse.Namespace, board: Board) -> Outcome:
+    from depthpde.experiments.engine import sweep
+    from depthpde.experiments.place import prepare_all
+
+    runs = plan.runs
+    if args.ray is None and args.slurm is None:
+        prepare_all(runs, folders, lambda line: print(line, file=sys.stderr, flush=True))
+    return sweep(
+        runs,
+        _place(folders, args, board),
+        args.out,
+        retries=args.retries,
+        retry_failed=args.retry_failed,
+        watch=lambda ended: board.look(),
+    )
+
+
+def _place(folders: Folders, args: argparse.Namespace, board: Board) -> Place:
+    most = args.max_parallel
+    if args.ray is not None:
+        from depthpde.experiments.ray_cluster import RayCluster
+
+        return RayCluster(
+            folders, args.ray, slots=most, cpus=args.cpus, gpus=args.gpus, device=args.device
+        )
+    if args.slurm is not None:
+        from depthpde.experiments.slurm import Slurm
+
+        return Slurm(
+            folders, args.slurm, slots=most, minutes=args.minutes, cpus=args.cpus,
+            gpus=args.gpus, device=args.device,
+        )  # fmt: skip
+    if args.workers == 0:
+        from depthpde.experiments.place import Here
+
+        return Here(folders, device=args.device, watch=lambda model: lambda h, p: board.look())
+    from depthpde.experiments.pool import Pool, cores
+
+    workers = min(args.workers or cores(), most or 4096)
+    return Pool(folders, workers, nice=args.nice, device=args.device)
