@@ -9,6 +9,7 @@ import pytest
 from depthpde.web.instrument import Setting, measure
 from web.conftest import Site, serving
 
+SCRIPT = '<script src="/static/dash.js" type="module">'
 OUTSIDE = [
     "/../../../../etc/passwd",
     "/static/../../../../etc/passwd",
@@ -52,7 +53,7 @@ def test_no_page_holds_script_or_style_of_its_own(site: Site) -> None:
     run = next((site.results / "runs").iterdir()).name
     for path in ("/", "/compare", "/theory", f"/run/{run}", f"/run/{run}/doctor", "/nowhere"):
         body = site.get(path)[2]
-        assert re.findall(r"<script[^>]*>", body) == ['<script src="/static/dash.js" defer>']
+        assert re.findall(r"<script[^>]*>", body) == [SCRIPT]
         assert not re.search(r"<style|\sstyle=|\son\w+=|javascript:", body)
 
 

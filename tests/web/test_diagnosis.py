@@ -35,7 +35,11 @@ def test_the_newest_verdicts_are_shown_and_the_older_kept(tmp_path: Path) -> Non
     last = last_verdicts(path)
     assert (last.update, last.words) == (200, "1 ill, 1 healthy, 1 not measured")
     assert [each.sign for each in last.verdicts] == ["✗", "✓", "·"]
-    assert [each.evidence for each in last.verdicts] == ["tokens are alike", "0", "no loss given"]
+    assert [each.evidence for each in last.verdicts] == [
+        "tokens are alike",
+        "0, not beyond its bounds",
+        "no loss given",
+    ]
     assert [each.update for each in read_history(path)] == [100, 200]
     assert read_history(path)[-1] == last
 

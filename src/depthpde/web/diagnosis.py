@@ -127,7 +127,7 @@ def read_look(line: Mapping[str, Any]) -> Look | None:
     verdicts = []
     for illness, grade in grades.items():
         value = values.get(illness)
-        known = f"{value:.3g}".replace("-", "−") if _is_number(value) else ""
+        known = f"{value:.3g}, not beyond its bounds".replace("-", "−") if _is_number(value) else ""
         sign, tone = LOOKS.get(str(grade), ("·", "quiet"))
         told = str(evidence.get(illness, known))
         verdicts.append(Verdict(str(grade), sign, tone, str(illness), told))

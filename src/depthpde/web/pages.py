@@ -17,6 +17,10 @@ KINDS = {
     "style.css": "text/css",
     "dash.css": "text/css",
     "dash.js": "text/javascript",
+    "chart.js": "text/javascript",
+    "instrument.js": "text/javascript",
+    "live.js": "text/javascript",
+    "run.js": "text/javascript",
     "icon.svg": "image/svg+xml",
 }
 """The files that pages need, and what they are: nothing else is served as a file."""
