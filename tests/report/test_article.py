@@ -20,7 +20,7 @@ def test_a_position_has_its_number_its_curves_and_what_it_learned(evidence):
     found = article_of(evidence, "after_attention")
     assert (found.number, found.role) == (5, "ours")
     assert list(found.figures) == [
-        "curve-listops-mini", "curve-text-mini", "ratios", "transfer", "bands", "bands-2",
+        "curve-listops-mini", "curve-text-mini", "ratios", "transfer", "bands",
     ]  # fmt: skip
     assert found.summary.startswith("−")
     assert "block 1 · after attention" in found.figures["bands"].caption

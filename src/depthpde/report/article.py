@@ -155,11 +155,17 @@ def _ratios(variant: str, records: Sequence[Record]) -> dict[str, Drawn]:
 def _transfer(variant: str, records: Sequence[Record]) -> dict[str, Drawn]:
     """Draw H(ω) by formula from the ratios; as the probe measured it where no formula is known."""
     lines = [
-        Line(name=place, x=tuple(OMEGA), y=tuple(each.mean), low=tuple(each.low),
-             high=tuple(each.high), role="other" if index else "ours")
+        Line(
+            name=place,
+            x=tuple(OMEGA),
+            y=tuple(each.mean),
+            low=() if index else tuple(each.low),  # several bands would hide each other
+            high=() if index else tuple(each.high),
+            role="other" if index else "ours",
+        )
         for index, (place, each) in enumerate(passed(records).items())
-    ]  # fmt: skip
-    caption = "What each frequency keeps, from the learned ratios; band: all features and runs."
+    ]
+    caption = "What each frequency keeps, from the learned ratios; band: the first, all features."
     if not lines:
         caption = "What each frequency keeps, as measured on finished models."
         lines = [
@@ -186,7 +192,7 @@ def _bands(variant: str, records: Sequence[Record]) -> dict[str, Drawn]:
         said = "of a white field"
         found = {
             place: {"before": [1.0] * len(BANDS), "after": each.bands()}
-            for place, each in passed(records).items()
+            for place, each in list(passed(records).items())[:1]
         }
     figures = {}
     for index, (place, energies) in enumerate(list(found.items())[:PLACES]):

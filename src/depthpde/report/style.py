@@ -46,7 +46,7 @@ svg.figure .whisker-ours { stroke: var(--accent); stroke-width: 2; }
 svg.figure .whisker-control { stroke: var(--baseline); stroke-width: 2; }
 svg.figure .whisker-baseline { stroke: var(--baseline); stroke-width: 2; }
 svg.figure .seed { stroke: var(--ink); stroke-opacity: 0.5; stroke-width: 1; fill: none; }
-svg.figure .rug-ours { stroke: var(--accent); stroke-opacity: 0.45; stroke-width: 1; fill: none; }
+svg.figure .rug-ours { stroke: var(--accent); stroke-width: 1; fill: none; }
 svg.figure .up { fill: var(--accent); }
 svg.figure .down { fill: var(--warning); }
 svg.figure .none { fill: var(--baseline); }

@@ -100,7 +100,8 @@ class Table:
             element("tbody", body) if body else "",
             kind=kind,
         )
-        return element("div", table, kind="scroll", tabindex="0") + warnings + notes
+        region = {"kind": "scroll", "tabindex": "0", "role": "region", "aria_label": self.title}
+        return element("div", table, **region) + warnings + notes
 
     def csv(self) -> str:
         """Write the numbers for machines: one line each, unrounded; or the table as it stands."""

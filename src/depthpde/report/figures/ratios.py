@@ -60,11 +60,16 @@ def _row(name: str, values: Sequence[float], scale: Scale, y: float, width: floa
     return group(
         text(0, y + 4, name),
         line(scale.start, y, scale.end, y, "grid"),
-        element("path", d=rug, kind="rug-ours"),
+        element("path", d=rug, kind="rug-ours", stroke_opacity=_faint(len(values))),
         element("circle", cx=scale.at(mean), cy=y, r=4.5, kind="mark-ours"),
         text(width, y + 4, f"{mean:.3f}", "", "end"),
         title=f"{name}: mean {mean:.3f}, {ends} over {len(values)} values",
     )
+
+
+def _faint(count: int) -> float:
+    """Make many ticks fainter, so that where they crowd still shows."""
+    return max(0.1, min(0.6, 40 / count))
 
 
 def _mean(values: Sequence[float]) -> float:
