@@ -8,14 +8,31 @@ import sys
 from collections.abc import Sequence
 
 from depthpde import __version__
-from depthpde.cli import bench, causality, dash, data, env, report, theory, train
+from depthpde.cli import (
+    bench,
+    causality,
+    dash,
+    data,
+    demo,
+    doctor,
+    env,
+    report,
+    reproduce,
+    sweep,
+    theory,
+    train,
+)
 
 VERBS = {
+    "demo": demo,
+    "reproduce": reproduce,
     "report": report,
     "dash": dash,
     "theory": theory,
     "data": data,
     "train": train,
+    "sweep": sweep,
+    "doctor": doctor,
     "causality": causality,
     "bench": bench,
     "env": env,

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from depthpde.errors import check_positive
+from depthpde.errors import check_one_of, check_positive
 from depthpde.experiments.extent import Extent
 from depthpde.experiments.findings import Claim, Findings, Verdict
 from depthpde.experiments.placement import CONTROLS, positions
@@ -34,10 +34,11 @@ MULTISCALE = {"positions": ("after_embedding",), "layer": "multiscale"}
 def reproduce(
     results: Path,
     *,
-    scale: Extent = Extent.MINI,
+    scale: Extent | str = Extent.MINI,
     seeds: int | None = None,
     workers: int = 1,
     say: Callable[[str], None] = lambda line: None,
+    data: Path | None = None,
 ) -> Findings:
     """Measure all variants against the baseline, and write the findings.
 
@@ -47,17 +48,19 @@ def reproduce(
         seeds: Interleaved pairs of which the median is told.
         workers: Not used: two measurements at once would disturb each other.
         say: Told what is going on, one line at a time.
+        data: Not used: cost does not depend on what the tokens are.
     """
-    rounds = check_positive("seeds", seeds or ROUNDS[scale])
+    extent = check_one_of("scale", scale, Extent)
+    rounds = check_positive("seeds", seeds or ROUNDS[extent])
     rows: list[dict[str, Any]] = []
-    for length in LENGTHS[scale]:
+    for length in LENGTHS[extent]:
         for label, changes in _variants().items():
             rows.append({"length": length, "variant": label, **measure(changes, length, rounds)})
             say(f"length {length}, {label}: {rows[-1]['time']:.3f} times as long")
     found = Findings(
         name=NAME,
         question=QUESTION,
-        scale=scale.value,
+        scale=extent.value,
         claims=(_claim(rows, rounds),),
         tables={"cost against nothing placed (training step)": rows},
         notes=(f"8,192 tokens a step, two blocks of width 64, on {_device()}",),

@@ -117,6 +117,21 @@ class Findings:
         parts += [f"note: {each}" for each in self.notes]
         return "\n".join(parts).rstrip() + "\n"
 
+    def markdown(self) -> str:
+        """Return the claims as a table for a page, notes below."""
+        rows = [
+            "| claim | finding | verdict | n | 95 % interval | p |",
+            "|---|---|---|--:|---|--:|",
+        ]
+        for each in self.claims:
+            low_high = each.interval
+            between = "" if low_high is None else f"[{low_high[0]:+.2f}, {low_high[1]:+.2f}]"
+            p = "" if each.p is None else f"{each.p:.3g}"
+            words = [each.claim, each.finding, f"**{each.verdict.value}**", str(each.n), between, p]
+            rows.append("| " + " | ".join(word.replace("|", "\\|") for word in words) + " |")
+        notes = [f"\n{note[0].upper()}{note[1:]}." for note in self.notes if note]
+        return "\n".join(rows + notes) + "\n"
+
 
 def read_findings(path: Path) -> Findings:
     """Return the findings that a file holds, or say why it holds none."""

@@ -1,0 +1,96 @@
+"""An experiment stops, goes on, and ends in its verdicts."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import pytest
+
+from depthpde.cli import reproduce
+from depthpde.cli.main import main
+from depthpde.data.library import prepare
+from depthpde.data.tasks import TASKS
+from depthpde.experiments.questions import QUESTIONS
+from depthpde.experiments.record import read_records
+
+ASKED = ["--scale", "quick", "--seeds", "1", "--tasks", "listops-mini", "--workers", "2"]
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    """Prepare ListOps with few examples in a cache folder of its own, and return that."""
+    folder = tmp_path_factory.mktemp("cache")
+    small = {"train": 96, "validation": 16, "test": 32}
+    prepare(replace(TASKS["listops-mini"], splits=small), out=folder / "depthpde" / "data")
+    return folder
+
+
+def test_without_a_name_every_experiment_is_listed(capsys):
+    assert main(["reproduce"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == [*QUESTIONS, *reproduce.ALONE]
+    assert all(len(line.split()) > 3 for line in lines)
+
+
+def test_a_grid_is_interrupted_goes_on_and_ends_in_verdicts(cache, tmp_path):
+    words = ["reproduce", "commutation", *ASKED, "--out", str(tmp_path), "--json"]
+    command = [sys.executable, "-m", "depthpde.cli.main", *words]
+    settings = {**os.environ, "XDG_CACHE_HOME": str(cache)}
+    first = subprocess.Popen(command, env=settings, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 120
+    while not any(each.result for each in read_records(tmp_path).found.values()):
+        assert time.monotonic() < deadline, "no run was recorded in two minutes"
+        time.sleep(0.2)
+    first.send_signal(signal.SIGINT)
+    _, said = first.communicate(timeout=120)
+    assert first.returncode == 130, said.decode()
+    assert b"the same command goes on" in said
+    done = {each.id for each in read_records(tmp_path).found.values() if each.result}
+    again = subprocess.run(command, env=settings, capture_output=True, text=True, timeout=300)
+    assert again.returncode == 0, again.stderr
+    found = json.loads(again.stdout)
+    assert found["name"] == "commutation"
+    assert len(found["rows"]) == 3
+    records = read_records(tmp_path).found
+    assert len(records) == 8
+    assert done < set(records)
+    assert (tmp_path / "report" / "report.html").is_file()
+    shown = main(["reproduce", "commutation", *ASKED, "--out", str(tmp_path), "--judge"])
+    assert shown == 0
+
+
+def test_an_experiment_of_its_own_is_run_and_its_findings_are_shown_again(tmp_path, capsys):
+    words = ["reproduce", "efficiency", "--out", str(tmp_path)]
+    assert main([*words, "--scale", "quick", "--seeds", "1"]) == 0
+    out = capsys.readouterr().out
+    assert "claim     Paper A: diffusion costs little time and memory." in out
+    assert "verdict   " in out
+    assert main([*words, "--judge"]) == 0
+    assert capsys.readouterr().out == out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["placment"], "did you mean 'placement'"),
+        (["placement", "--scale", "small"], "`scale` must be one of quick, mini, full"),
+        (["placement", "--seeds", "0"], "`--seeds` must be at least 1, got 0"),
+        (["placement", "--tasks", "nothing"], "got 'nothing'"),
+        (["efficiency", "--tasks", "text-mini"], "`--tasks` must be left out for efficiency"),
+    ],
+)
+def test_wrong_words_are_answered(words, said, capsys, tmp_path):
+    assert main(["reproduce", *words, "--out", str(tmp_path / "none")]) == 2
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "none").exists()
+
+
+def test_findings_that_are_not_there_are_told(tmp_path, capsys):
+    assert main(["reproduce", "efficiency", "--judge", "--out", str(tmp_path)]) == 2
+    assert "efficiency.json" in capsys.readouterr().err
