@@ -1,0 +1,148 @@
+"""``depthpde sweep`` as a person uses it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import pytest
+
+from depthpde.cli.main import main
+from depthpde.data.library import prepare
+from depthpde.data.tasks import TASKS
+from depthpde.experiments.record import read_grids, read_records
+
+SMALL = {"train": 96, "validation": 32, "test": 48}
+GRID = {
+    "name": "tiny",
+    "question": "Does it run?",
+    "tasks": ["listops-mini"],
+    "seeds": 2,
+    "model": {"dim": 8, "blocks": 1},
+    "training": {"updates": 4, "warmup": 1, "batch_size": 8, "evaluate_every": 4, "log_every": 2},
+    "variants": {"baseline": {}, "after embedding": {"model": {"positions": ["after_embedding"]}}},
+}
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    """Prepare ListOps with few examples, and return the folder."""
+    folder = tmp_path_factory.mktemp("prepared")
+    prepare(replace(TASKS["listops-mini"], splits=SMALL), out=folder)
+    return folder
+
+
+@pytest.fixture
+def command(tmp_path, prepared):
+    """Return the command of a tiny grid of two variants and two seeds."""
+    file = tmp_path / "tiny.json"
+    file.write_text(json.dumps(GRID))
+    return ["sweep", str(file), "--out", str(tmp_path / "out"), "--prepared", str(prepared)]
+
+
+def test_a_grid_of_ones_own_is_computed_shown_and_not_computed_again(command, tmp_path, capsys):
+    assert main([*command, "--workers", "0"]) == 0
+    told = capsys.readouterr()
+    head, names, *rows = told.out.splitlines()
+    assert head == "tiny · 4 of 4 recorded"
+    assert names.split() == ["listops-mini", "seed", "0", "seed", "1"]
+    assert [row[:15].strip() for row in rows] == ["baseline", "after embedding"]
+    assert "4 computed, 0 were there, 0 failed" in told.err
+    assert told.err.count(": done ") == 4  # one quiet line for each run
+    assert main([*command, "--workers", "0", "--json"]) == 0
+    told = capsys.readouterr()
+    said = json.loads(told.out)
+    assert (said["finished"], said["states"], said["interrupted"]) == (4, {"done": 4}, False)
+    assert ": done " not in told.err
+
+    assert main(["sweep", "status", str(tmp_path / "out")]) == 0
+    assert capsys.readouterr().out.startswith("tiny · 4 of 4 recorded\nlistops-mini")
+    assert main(["sweep", "status", str(tmp_path / "out"), "--json"]) == 0
+    (grid,) = json.loads(capsys.readouterr().out)["grids"]
+    assert grid["name"] == "tiny"
+    assert {cell["state"] for cell in grid["cells"]} == {"done"}
+
+
+def test_ctrl_c_saves_and_exits_with_130(command, tmp_path):
+    grid = GRID | {"training": {"updates": 10**5, "warmup": 1, "batch_size": 8}, "seeds": 1}
+    (tmp_path / "tiny.json").write_text(json.dumps(grid))
+    child = subprocess.Popen(
+        [sys.executable, "-m", "depthpde.cli.main", *command, "--workers", "1"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    end = time.monotonic() + 120
+    while not list((tmp_path / "out").glob("runs/*/metrics.jsonl")):
+        assert time.monotonic() < end
+        assert child.poll() is None, child.stderr.read()
+        time.sleep(0.05)
+    child.send_signal(signal.SIGINT)
+    out, err = child.communicate(timeout=60)
+    assert child.returncode == 130
+    assert "interrupted; saved: the same command goes on" in err
+    assert "paused" in out
+    (record,) = read_records(tmp_path / "out").found.values()
+    assert record.state == "interrupted"
+
+
+def test_a_run_that_failed_is_told_and_exits_with_1_until_it_is_tried_again(
+    command, tmp_path, capsys
+):
+    assert main([*command, "--workers", "0", "--seeds", "1"]) == 0
+    run = read_grids(tmp_path / "out")["tiny"].cells[1].run
+    folder = tmp_path / "out" / "runs" / run
+    (folder / "result.json").unlink()
+    status = {"state": "failed", "error": "OSError: the disk is full", "attempts": 1}
+    (folder / "status.json").write_text(json.dumps(status))
+    capsys.readouterr()
+    assert main([*command, "--workers", "0", "--seeds", "1"]) == 1
+    told = capsys.readouterr()
+    assert "failed: listops-mini · after embedding · seed 0: OSError: the disk is full" in told.out
+    assert "--retry-failed" in told.err
+    assert main([*command, "--workers", "0", "--seeds", "1", "--retry-failed"]) == 0
+
+
+def test_an_experiment_by_name_writes_its_grid_before_it_computes(tmp_path, prepared, capsys):
+    """Ray's address is wrong on purpose: nothing is computed, and that is said at once."""
+    words = ["--tasks", "listops-mini", "--seeds", "2", "--out", str(tmp_path)]
+    assert main(["sweep", "placement", "--scale", "quick", *words, "--ray", "127.0.0.1:1"]) == 2
+    assert "`--ray` must be a cluster that answers, got 127.0.0.1:1" in capsys.readouterr().err
+    grid = read_grids(tmp_path)["placement"]
+    assert grid.baseline == "baseline"
+    assert {cell.task for cell in grid.cells} == {"listops-mini"}
+    assert main(["sweep", "status", str(tmp_path)]) == 0
+    assert f"0 of {len({cell.run for cell in grid.cells})} recorded" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["placment"], "`NAME` must be one of .* did you mean 'placement'"),
+        (["placement", "--scale", "huge"], "`--scale` must be one of quick, mini, full"),
+        (["placement", "--seeds", "0"], "`--seeds` must be at least 1, got 0"),
+        (["placement", "--tasks", "nothing"], "got 'nothing'"),
+        (["placement", "--workers", "-1"], r"`--workers` must lie in \[0, 4096\], got -1"),
+        (["placement", "--max-parallel", "0"], "`--max-parallel` must be at least 1"),
+        (["placement", "--nice", "20"], r"`--nice` must lie in \[0, 19\], got 20"),
+        (["placement", "--ray", "--slurm"], "`--ray` must stand alone, got --slurm too"),
+        (["placement", "results"], "RESULTS must follow `status` only; use --out results"),
+        (["status", "nowhere"], "nowhere must hold a sweep's grids, got none"),
+        (["nowhere.json"], "nowhere.json"),
+    ],
+)
+def test_wrong_words_are_answered(words, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises((ValueError, OSError), match=message):
+        main(["sweep", *words, "--debug"])
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_results_folder_that_cannot_be_written_is_named(command, tmp_path, capsys):
+    (tmp_path / "out").write_text("a file")
+    assert main([*command, "--workers", "0"]) == 2
+    assert "results cannot be written" in capsys.readouterr().err
