@@ -11,8 +11,9 @@ from depthpde.files import write_json
 from depthpde.report.evidence import gather
 from depthpde.report.results import read_results
 from depthpde.report.tables import paired_table
-from depthpde.web.board import draw_board
+from depthpde.web.board import TOLD, draw_board
 from depthpde.web.index import Index
+from depthpde.web.pages import Pages
 from depthpde.web.states import LOOKS, spell_seconds
 
 
@@ -68,6 +69,17 @@ def test_runs_are_called_by_their_grid_and_else_by_themselves(results: Path) -> 
     (results / "grids" / "placement.json").unlink()
     assert named == "listops-mini · depthwise conv · seed 0"
     assert "after embedding depthwise conv" in Index(results).look().name(run)
+
+
+def test_many_problems_are_counted_and_not_all_told(tmp_path: Path) -> None:
+    for number in range(TOLD + 7):
+        (tmp_path / "runs" / f"{number:016x}").mkdir(parents=True)
+    board = draw_board(Index(tmp_path).look())
+    assert len(board.broken) == TOLD + 7
+    assert board.untold == 7
+    drawn = Pages("folder").piece("sections.html", "problems", board)
+    assert drawn.count("not a record") == TOLD
+    assert "and 7 more" in drawn
 
 
 @pytest.mark.parametrize(

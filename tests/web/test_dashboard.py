@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from depthpde.web.dashboard import Dashboard
 from depthpde.web.instrument import Setting, measure
 from web.conftest import Site, serving
 
@@ -140,3 +141,19 @@ def test_an_address_without_a_page_says_so(site: Site) -> None:
     assert status == 404
     assert "There is no such page" in body
     assert "Back to the board" in body
+
+
+def test_a_page_that_fails_says_whose_fault_it_is_and_tells_no_secrets(
+    results: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(self: Dashboard) -> None:
+        raise RuntimeError("a secret path")
+
+    monkeypatch.setattr(Dashboard, "whole", broken)
+    with serving(results) as site:
+        status, headers, body = site.get("/compare")
+    assert status == 500
+    assert "could not be drawn (RuntimeError)" in body
+    assert "secret" not in body
+    assert "content-security-policy" in headers
+    assert "a secret path" in caplog.text

@@ -85,6 +85,20 @@ def test_a_running_run_whose_heart_stopped_is_lost_without_any_file_changing(res
     assert entry.state_at(1121.0) is State.LOST
 
 
+def test_how_long_a_run_will_take_follows_from_its_pace_since_it_was_seen(results: Path) -> None:
+    folder, known = some_run(results), Index(results)
+    (folder / RESULT).unlink()
+
+    def left(**status: float) -> float | None:
+        write_json(folder / STATUS, {"state": "running", "updates": 100, **status})
+        return known.look().entries[folder.name].eta_seconds
+
+    assert left(update=40, heartbeat=1000.0) is None  # resumed at 40: nothing is known yet
+    assert left(update=50, heartbeat=1020.0) == 100.0
+    assert left(update=60, heartbeat=1040.0, eta_seconds=7.0) == 7.0
+    assert left(update=10, heartbeat=1060.0) is None  # it began anew
+
+
 def test_a_half_written_record_is_listed_and_hides_no_other(results: Path) -> None:
     folder = some_run(results)
     (folder / CONFIG).write_text((folder / CONFIG).read_text()[:40])

@@ -14,6 +14,9 @@ from depthpde.report.statistics import mean
 from depthpde.web.index import Snapshot
 from depthpde.web.states import LOOKS, Look, spell_seconds
 
+TOLD = 50
+"""Problems of one kind that a page tells one by one."""
+
 
 @dataclass(frozen=True, slots=True)
 class Chip:
@@ -81,6 +84,16 @@ class Board:
     """Run, name and error of what failed."""
     broken: tuple[tuple[str, str], ...]
     """Path and reason of what could not be read."""
+
+    @property
+    def told(self) -> int:
+        """How many problems of one kind a page tells."""
+        return TOLD
+
+    @property
+    def untold(self) -> int:
+        """How many more problems there are than a page tells."""
+        return max(0, len(self.failures) - TOLD) + max(0, len(self.broken) - TOLD)
 
 
 def draw_board(snapshot: Snapshot) -> Board:

@@ -209,12 +209,15 @@ class Dashboard:
         return Response(found[0], media_type=found[1], headers={"cache-control": "no-cache"})
 
     def wrong(self, request: Request, error: Exception) -> Response:
-        """Say that there is nothing at an address."""
-        status = error.status_code if isinstance(error, HTTPException) else 500
-        words = "There is no such page, or no such run in this results folder."
-        return self._page(
-            "wrong.html", status, here="", heading=f"{status}: not here", words=words
-        )  # fmt: skip
+        """Say that there is nothing at an address, or that the dashboard itself is at fault."""
+        if isinstance(error, HTTPException):
+            heading = f"{error.status_code}: not here"
+            words = "There is no such page, or no such run in this results folder."
+            return self._page(
+                "wrong.html", error.status_code, here="", heading=heading, words=words
+            )
+        words = f"This page could not be drawn ({type(error).__name__}); the terminal says where."
+        return self._page("wrong.html", 500, here="", heading="500: our fault", words=words)
 
     def routes(self) -> list[Route]:
         """Say which address shows what."""

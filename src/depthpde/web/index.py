@@ -135,6 +135,7 @@ class Index:
         self._broken: dict[str, Broken] = {}
         self._snapshot = Snapshot(entries={}, grids={}, broken=(), unread=0, version=0, now=0.0)
         self._records: dict[str, tuple[Signature, Record]] = {}
+        self._first: dict[str, Entry] = {}
         self._looks = 0
 
     def look(self, patience: float = PATIENCE) -> Snapshot:
@@ -190,6 +191,7 @@ class Index:
         if run not in self._entries:
             return None
         try:
+            self._refuse_links(self.root / RUNS / run)
             return read_record(self.root / RUNS / run)
         except (ValueError, KeyError, TypeError, OSError):
             return None  # it was there a moment ago; the next look says what is wrong
@@ -243,10 +245,23 @@ class Index:
             if key.startswith(f"{GRIDS}/"):
                 self._grids[key] = read_grid(path)
             else:
-                self._entries[path.name] = summarize(read_record(path))
+                self._entries[path.name] = self._timed(summarize(read_record(path)))
         except (ValueError, KeyError, TypeError, OSError) as error:
             reason = str(error).replace(f"{self.root}{os.sep}", "")
             self._broken[key] = Broken(Path(key), reason)
+
+    def _timed(self, entry: Entry) -> Entry:
+        """Tell how long a run will still take, from its pace since it was first seen running."""
+        if entry.state is not State.RUNNING:
+            self._first.pop(entry.id, None)
+            return entry
+        first = self._first.get(entry.id)
+        if first is None or entry.update < first.update:
+            first = self._first[entry.id] = entry
+        made, took = entry.update - first.update, entry.heartbeat - first.heartbeat
+        if entry.eta_seconds is not None or made <= 0 or took <= 0:
+            return entry
+        return replace(entry, eta_seconds=(entry.updates - entry.update) * took / made)
 
     def _refuse_links(self, path: Path) -> None:
         """Refuse a record any file of which is a link to the outside."""

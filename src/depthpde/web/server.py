@@ -22,10 +22,8 @@ WARM_AFTER = 3.0
 
 def build_app(dashboard: Dashboard, access: Access) -> ASGIApp:
     """Build the application: the pages behind their guard."""
-    pages = Starlette(
-        routes=dashboard.routes(), exception_handlers={HTTPException: dashboard.wrong}
-    )
-    return Guard(pages, access)
+    wrong = {HTTPException: dashboard.wrong, Exception: dashboard.wrong}
+    return Guard(Starlette(routes=dashboard.routes(), exception_handlers=wrong), access)
 
 
 def open_socket(host: str, port: int | None) -> socket.socket:
