@@ -162,9 +162,9 @@ class _Sweep:
             if len(self.flying) >= self.place.slots:
                 return
             run = self.waiting.popleft()
-            late = time.monotonic() >= self.not_before.get(run.id, 0.0)
-            if not late or not claims.take(run.id):
-                self.not_before.setdefault(run.id, 0.0)
+            due = time.monotonic() >= self.not_before.get(run.id, 0.0)
+            if not due or not claims.take(run.id):
+                self.not_before.setdefault(run.id, 0.0)  # somebody else had it
                 self.waiting.append(run)
             elif self._settled_elsewhere(run):
                 claims.release(run.id)

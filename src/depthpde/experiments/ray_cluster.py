@@ -172,6 +172,7 @@ def _attempt_there(
 def _token(results: Path) -> str:
     """Return the word by which a machine knows that it sees this very folder."""
     path = results / TOKEN
+    results.mkdir(parents=True, exist_ok=True)
     if not path.exists():
         write_whole(path, uuid.uuid4().hex)
     return path.read_text(encoding="utf-8")
