@@ -122,6 +122,23 @@ def test_pretraining_is_a_stage_of_the_run(command, tmp_path, capsys):
     assert "causal pretraining" in capsys.readouterr().out
 
 
+def test_curves_are_sent_to_tensorboard_when_asked(command, tmp_path):
+    pytest.importorskip("tensorboard", reason="tensorboard is not installed")
+    with start([*command, "--track", "tensorboard", "--json"]) as running:
+        out, errors = running.communicate(timeout=300)
+    assert running.returncode == 0, errors
+    folder = tmp_path / "tensorboard" / json.loads(out)["id"]
+    assert [each.name.split(".")[2] for each in folder.iterdir()] == ["tfevents"]
+
+
+def test_a_tracker_that_is_not_installed_is_refused(command, monkeypatch, capsys):
+    monkeypatch.setattr("depthpde.cli.train.find_spec", lambda name: None)
+    assert main([*command, "--track", "trackio"]) == 2
+    assert "`--track` must name an installed library; use pip install trackio" in (
+        capsys.readouterr().err
+    )
+
+
 def test_a_divergence_is_told_as_a_result(command, capsys):
     assert main([*command, "--set", "training.loss_bound=0.01"]) == 0
     assert "diverged: loss" in capsys.readouterr().out

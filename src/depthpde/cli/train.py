@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from depthpde.experiments.record import Record
     from depthpde.experiments.run import RunConfig
+    from depthpde.training.history import History, Point
     from depthpde.training.loop import Watch
 
 SUMMARY = "train one model on one task: resumable to the bit, recorded in plain files"
@@ -53,6 +55,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--out", type=Path, default=RESULTS, metavar="RESULTS", help=f"default: {RESULTS}")
     add("--data", type=Path, help="folder with the official files")
     add("--prepared", type=Path, help="folder of prepared tasks (default: the user's cache)")
+    add("--track", choices=("tensorboard", "trackio"), help="send the curves there as well")
     add("--json", action="store_true", help="print the result as one JSON object")
 
 
@@ -90,37 +93,61 @@ def _chosen(args: argparse.Namespace) -> RunConfig:
 
 def _train(chosen: RunConfig, args: argparse.Namespace) -> int:
     from depthpde.experiments.execute import BusyError
-    from depthpde.experiments.record import run_folder
+    from depthpde.experiments.record import RESULT, run_folder
     from depthpde.experiments.together import execute_together, joined
-    from depthpde.training.progress import Progress
 
     device = _device(args.device)
+    if args.track and find_spec(args.track) is None:
+        raise ValueError(f"`--track` must name an installed library; use pip install {args.track}")
     _check_folder(args.out)
-    known = (run_folder(args.out, chosen.id) / "result.json").is_file()
-
+    known = (run_folder(args.out, chosen.id) / RESULT).is_file()
     with ExitStack() as stack:
         processes = stack.enter_context(joined(device))
 
         def say(line: str) -> None:
-            if processes.leads:
+            if processes.leads and not known:
                 print(line, file=sys.stderr, flush=True)
 
         def watch(model: nn.Module) -> Watch:
             model.to(device)
-            if args.json or not processes.leads:
-                return lambda history, point: None
-            return stack.enter_context(Progress(model, chosen.training))
+            return _watch(model, chosen, args, stack) if processes.leads else _nothing
 
-        if not known:
-            say(f"{chosen.task} · {chosen.label} · seed {chosen.seed} · run {chosen.id}")
+        say(f"{chosen.task} · {chosen.label} · seed {chosen.seed} · run {chosen.id}")
         try:
             record = execute_together(
-                chosen, args.out, data=args.data, prepared=args.prepared, watch=watch,
-                say=lambda line: None if known else say(line),
-            )  # fmt: skip
+                chosen, args.out, data=args.data, prepared=args.prepared, watch=watch, say=say
+            )
         except BusyError as error:
             raise ValueError(f"{error}; wait for it, or stop it") from error
     return 0 if record is None else _tell(record, known, args)
+
+
+def _watch(
+    model: nn.Module, chosen: RunConfig, args: argparse.Namespace, stack: ExitStack
+) -> Watch:
+    """Return what tells of every update: the progress, and a tracker if one was asked for."""
+    from depthpde.experiments.tracking import follow, tensorboard, trackio
+    from depthpde.training.progress import Progress
+
+    told: list[Watch] = []
+    if not args.json:
+        told.append(stack.enter_context(Progress(model, chosen.training)))
+    if args.track == "tensorboard":
+        told.append(follow(stack.enter_context(tensorboard(args.out / args.track / chosen.id))))
+    elif args.track == "trackio":
+        name = f"{chosen.label}, seed {chosen.seed}, {chosen.id}"
+        sink = trackio(f"depthpde-{chosen.task}", name, config=chosen.to_dict())
+        told.append(follow(stack.enter_context(sink)))
+
+    def watch(history: History, now: Point) -> None:
+        for each in told:
+            each(history, now)
+
+    return watch
+
+
+def _nothing(history: History, now: Point) -> None:
+    """Tell nobody: the leader does."""
 
 
 def _tell(record: Record, known: bool, args: argparse.Namespace) -> int:
