@@ -99,3 +99,14 @@ def test_help_needs_neither_torch_nor_a_server() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
     )
     assert found.stdout == "[]\n"
+
+
+def test_a_missing_server_names_the_extra_that_brings_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [each for each in sys.modules if each.startswith("depthpde.web.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    assert main(["dash", str(tmp_path)]) == 2
+    words = "the dashboard needs uvicorn; install it with: pip install 'depthpde[web]'"
+    assert words in capsys.readouterr().err

@@ -33,8 +33,9 @@ def run(args: argparse.Namespace) -> int:
     """Serve the pages until interrupted."""
     _check(args)
     try:
+        from depthpde.web.dashboard import Dashboard
         from depthpde.web.security import make_access
-        from depthpde.web.server import Dashboard, open_socket, serve
+        from depthpde.web.server import open_socket, serve
     except ModuleNotFoundError as error:
         raise ValueError(
             f"the dashboard needs {error.name}; install it with: pip install 'depthpde[web]'"
