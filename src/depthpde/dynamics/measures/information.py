@@ -168,7 +168,8 @@ def information_about_label(
         return by_bins(cells(points, bins), classes)
 
     value, chance = estimate(sample, said), estimate(sample, said[_shuffle(len(said))])
-    points, classes, known = _overlapping(len(said), sample.shape[1], len(np.unique(said)))
+    count = len(np.unique(said))
+    points, classes, known = _erased(len(said), sample.shape[1], count, value)
     recovered, ceiling = estimate(points, classes), entropy_of_labels(said)
     return Information(
         value=value, chance=chance, recovered=recovered, known=known, estimator=kind,
@@ -246,10 +247,15 @@ def _gaussian(n: int, dims: int, known: float) -> tuple[Numbers, Numbers]:
     return x, rho * x + math.sqrt(1 - rho**2) * noise
 
 
-def _overlapping(n: int, dims: int, classes: int) -> tuple[Numbers, Labels, float]:
-    """Draw a class c and a point of [c, c + 2]: log m − (m − 1) log 2 / m nats."""
+def _erased(n: int, dims: int, classes: int, known: float) -> tuple[Numbers, Labels, float]:
+    """Draw a class c and a point of [c, c + 1), or of [m, m + 1) with probability 1 − q.
+
+    I = q log m: an erasure channel, chosen to carry about the amount that was estimated.
+    """
+    most = math.log(classes) if classes > 1 else 0.0
+    share = min(max(known / most, 0.05), 1.0) if most else 0.0
     random = np.random.default_rng(2)
     labels = random.integers(classes, size=n)
     points = random.random((n, dims))
-    points[:, 0] = labels + 2 * points[:, 0]
-    return points, labels, math.log(classes) - (classes - 1) * math.log(2) / classes
+    points[:, 0] += np.where(random.random(n) < share, labels, classes)
+    return points, labels, share * most
