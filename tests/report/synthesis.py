@@ -140,7 +140,7 @@ def write_probe(results: Path, run: str, blocks: int = 6, tilt: float = 1.0) -> 
     (run_folder(results, run) / "probe.json").write_text(json.dumps(probe))
 
 
-def write_findings(results: Path, name: str = "placement") -> None:
+def write_findings(results: Path, name: str = "coupling") -> None:
     """Write two claims and what became of them."""
     told = (
         ("After embedding helps most", "+1.8 points over five tasks", "confirmed", (1.6, 2.0)),

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from depthpde.experiments.findings import Verdict
+from depthpde.experiments.findings import Findings, Verdict
 from depthpde.experiments.record import Record
-from depthpde.report.claims import JUDGES, judge
+from depthpde.report.claims import JUDGES, judge, judge_all
 from depthpde.report.evidence import Evidence, Missing
 
 TASKS = ("text-mini", "image-mini")
@@ -151,3 +151,15 @@ def test_what_is_missing_and_how_small_the_scale_is_are_said():
 def test_a_grid_of_ones_own_has_no_claims():
     assert "mine" not in JUDGES
     assert judge(evidence({}, name="mine"), "mini").claims == ()
+
+
+def test_a_grid_is_judged_by_its_runs_whatever_was_stored():
+    stored = [
+        judge(evidence({}), "full"),
+        Findings(name="efficiency", question="?", scale="mini", claims=()),
+    ]
+    grids = [evidence({"after embedding": 4.5}), evidence({}, name="mine")]
+    found = judge_all(grids, stored)
+    assert [each.name for each in found] == ["placement", "efficiency"]
+    assert found[0].scale == "mini"
+    assert found[0].claims[0].verdict is Verdict.CONFIRMED

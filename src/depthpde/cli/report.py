@@ -18,6 +18,7 @@ EXAMPLES = """examples:
   depthpde report out/demo --out out/demo-report
   depthpde report results other/results --paper     (figures as PDF too)
   depthpde report results --json > numbers.json
+  depthpde report results --fill README.md     (what stands between its marks is made anew)
 """
 
 
@@ -36,6 +37,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--paper", action="store_true", help="write figures as PDF too; needs depthpde[paper]"
     )
+    parser.add_argument(
+        "--fill",
+        metavar="PAGE",
+        type=Path,
+        nargs="+",
+        default=[],
+        help="Markdown pages whose marked tables are made anew from the records",
+    )
     parser.add_argument("--json", action="store_true", help="print the numbers instead of tables")
 
 
@@ -46,8 +55,12 @@ def run(arguments: argparse.Namespace) -> int:
         0; 1 where no run has a result. Broken records are told and do not stop it.
     """
     from depthpde.report.document import make_report
+    from depthpde.report.fill import fill_pages, parts_of
 
     report = make_report(arguments.results, arguments.out, paper=arguments.paper)
+    changed = fill_pages(arguments.fill, parts_of(report.chapters, report.results.findings))
+    for page in changed:
+        print(f"filled: {page}", file=sys.stderr)
     for broken in report.results.broken:
         print(f"unread: {broken.path}: {broken.reason}", file=sys.stderr)
     code = 0 if report.chapters else 1

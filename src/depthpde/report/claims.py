@@ -9,7 +9,7 @@ undecided       too few pairs to tell, whatever they say
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from depthpde.experiments.findings import Claim, Findings, Verdict
 from depthpde.report.anatomy import position_of, site_of
@@ -24,13 +24,27 @@ EMBEDDING, ATTENTION = "after embedding", "after attention"
 LEARNED = "all seven, learned"
 
 
-def judge(evidence: Evidence, scale: str) -> Findings:
+def judge_all(chapters: Sequence[Evidence], stored: Sequence[Findings]) -> tuple[Findings, ...]:
+    """Judge every grid that has claims anew, beside what other experiments ended in.
+
+    Args:
+        chapters: The grids.
+        stored: Findings that were read; those of a grid here give way to what its runs say now.
+    """
+    judged = [judge(each) for each in chapters if each.name in JUDGES]
+    names = {each.name for each in judged}
+    return (*judged, *(each for each in stored if each.name not in names))
+
+
+def judge(evidence: Evidence, scale: str | None = None) -> Findings:
     """Judge the claims that a grid was made for; a grid of one's own has none.
 
     Args:
         evidence: The finished runs.
-        scale: How large the experiment was.
+        scale: How large the experiment was; told by its tasks if not given.
     """
+    if scale is None:
+        scale = "mini" if any(task.endswith("-mini") for task in evidence.tasks) else "full"
     claims = JUDGES[evidence.name](evidence) if evidence.name in JUDGES else []
     notes = []
     if evidence.missing:

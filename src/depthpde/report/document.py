@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from depthpde.experiments.record import RUNS
 from depthpde.files import write_whole
 from depthpde.report.article import cell_anchor, variant_anchor
 from depthpde.report.chapter import Chapter, write_chapter
+from depthpde.report.claims import judge_all
 from depthpde.report.evidence import gather
 from depthpde.report.export import write_figures, write_tables
 from depthpde.report.probes import WORDS
@@ -59,6 +60,8 @@ def make_report(
     folder = places[0] / "report" if out is None else out
     folder.mkdir(parents=True, exist_ok=True)
     chapters = write_chapters(found)
+    evidence = [each.evidence for each in chapters]
+    found = replace(found, findings=judge_all(evidence, found.findings))
     write_tables(chapters, folder)
     write_figures(chapters, folder, pdf=paper)
     inside = len(places) == 1 and folder.resolve().parent == places[0].resolve()
