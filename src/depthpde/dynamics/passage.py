@@ -78,6 +78,22 @@ def watching(
         watcher.leave()
 
 
+@contextmanager
+def listening(anatomy: Anatomy, hear: Callable[[int, Tensor], None]) -> Iterator[None]:
+    """Hand over the stream's own tensors, with their depth, while the context lasts.
+
+    Args:
+        anatomy: The model.
+        hear: Called with each depth and tensor; it must not change it.
+    """
+    watcher = _Watcher(anatomy, Passage(), keep_graph=False)
+    try:
+        watcher.listen(hear)
+        yield
+    finally:
+        watcher.leave()
+
+
 class _Watcher:
     def __init__(self, anatomy: Anatomy, passage: Passage, keep_graph: bool) -> None:
         self.anatomy, self.passage, self.keep_graph = anatomy, passage, keep_graph
@@ -88,8 +104,8 @@ class _Watcher:
         for k, block in enumerate(anatomy.blocks):
             self._scope(k, block)
             if k == 0:
-                self._tap(k, family.entry, partial(_write, passage.stream, 0), depth=0)
-            self._tap(k, family.exit, partial(_write, passage.stream, k + 1), depth=k + 1)
+                self._tap(k, family.entry, partial(_write, passage.stream, 0), self._raw(0))
+            self._tap(k, family.exit, partial(_write, passage.stream, k + 1), self._raw(k + 1))
             if anatomy.encoder is None:
                 self._tap(k, family.attention, partial(_write, passage.interaction, k))
                 self._tap(k, family.ffn, partial(_write, passage.reaction, k))
@@ -135,6 +151,17 @@ class _Watcher:
         few = max(1, BUDGET // (heads * length * length))
         _write(self.passage.inside.setdefault(k, {}), name, u[:few])
 
+    def listen(self, hear: Callable[[int, Tensor], None]) -> None:
+        """Hand over the stream's own tensors as they pass, and keep nothing."""
+        family = self.anatomy.family
+        for k in range(len(self.anatomy.blocks)):
+            if k == 0:
+                self._tap(k, family.entry, _drop, partial(hear, 0))
+            self._tap(k, family.exit, _drop, partial(hear, k + 1))
+
+    def _raw(self, depth: int) -> Callable[[Tensor], None] | None:
+        return partial(self._node, depth) if self.keep_graph else None
+
     def _node(self, depth: int, u: Tensor) -> None:
         """Keep a tensor of the stream itself, so that its gradient can be asked for."""
         if depth in self.passage.nodes:
@@ -179,7 +206,11 @@ class _Watcher:
             self.passage.moved[name] = pair
 
     def _tap(
-        self, k: int, tap: Tap, write: Callable[[Tensor], None], *, depth: int | None = None
+        self,
+        k: int,
+        tap: Tap,
+        write: Callable[[Tensor], None],
+        raw: Callable[[Tensor], None] | None = None,
     ) -> None:
         module = self.anatomy.blocks[k].parts.get_submodule(tap.path)
         batch_first = self.anatomy.batch_first(k)
@@ -187,8 +218,8 @@ class _Watcher:
         def see(value: Any) -> None:
             piece, count = tap.part
             u = _tensor(value, k, tap)
-            if depth is not None and self.keep_graph:
-                self._node(depth, u)
+            if raw is not None:
+                raw(u)
             u = u if count == 1 else u.chunk(count, dim=-1)[piece]
             write(as_field(u, batch_first=batch_first))
 
@@ -203,6 +234,10 @@ class _Watcher:
 
             handle = module.register_forward_pre_hook(before, with_kwargs=True)
         self.stack.callback(handle.remove)
+
+
+def _drop(u: Tensor) -> None:
+    """Keep nothing."""
 
 
 def as_field(u: Tensor, *, batch_first: bool) -> Field:

@@ -46,6 +46,7 @@ def probe(
     baseline: bool = True,
     causality: bool = True,
     check: bool = True,
+    light: bool = False,
 ) -> Trajectory:
     """Measure what happens to the field on its way through a model.
 
@@ -61,6 +62,7 @@ def probe(
         baseline: Whether to run a random network of the same shapes beside it.
         causality: Whether to try if the future leaks, in a model that must not let it.
         check: Whether to compare the probed outputs with the unprobed ones.
+        light: Leave out what is dear and no verdict needs.
     """
     began = time.perf_counter()
     check_not_compiled(model, "probing")
@@ -80,7 +82,7 @@ def probe(
             with watching(body, keep_graph=asked, layers=layers) as passage:
                 output = model(*args, **named)
                 _check_seen(body, passage)
-                survey = Survey(body, passage)
+                survey = Survey(body, passage, light=light)
                 if asked:
                     _add_gradients(survey, training_loss(output, labels, loss))
             faithful = same_outputs(plain, output) if check else None
@@ -196,7 +198,7 @@ def block_of(body: Anatomy) -> Callable[[str], str]:
 
 
 def _facts(passage: Passage, args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
-    facts: dict[str, Any] = {}
+    facts: dict[str, Any] = {"dim": passage.stream[0].shape[2]}
     mask = passage.valid_mask
     for depth, u in sorted(passage.stream.items()):
         real = u if mask is None else u[mask]
@@ -212,7 +214,9 @@ def _is_constant(values: Iterable[Any], mask: Tensor | None) -> bool:
     """Tell whether every sequence of the input is one token again and again."""
     fields = [v for v in values if isinstance(v, Tensor) and v.ndim >= 2 and v.dtype != torch.bool]
     for field in fields:
-        rows = field.flatten(2) if field.ndim > 2 else field[..., None]
+        if field.ndim > 3:  # images: sites are the pixels
+            field = field.flatten(2).transpose(1, 2)
+        rows = field if field.ndim == 3 else field[..., None]
         same = (rows == rows[:, :1]).all(dim=2)
         if mask is not None and mask.shape == same.shape:
             same = same | ~mask

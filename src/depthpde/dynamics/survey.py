@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.linalg import vector_norm
 
 from depthpde.dynamics.anatomy import Anatomy
 from depthpde.dynamics.attending import Attended, attended
@@ -33,10 +34,16 @@ LARGEST_MATRIX = 2**22
 
 
 class Survey:
-    """Measures of one pass, as they come in, and what could not be had."""
+    """Measures of one pass, as they come in, and what could not be had.
 
-    def __init__(self, anatomy: Anatomy, passage: Passage) -> None:
-        self.anatomy, self.passage = anatomy, passage
+    Args:
+        anatomy: The model.
+        passage: What passed by.
+        light: Leave out what is dear and no verdict needs: CKA, effective rank, clusters.
+    """
+
+    def __init__(self, anatomy: Anatomy, passage: Passage, *, light: bool = False) -> None:
+        self.anatomy, self.passage, self.light = anatomy, passage, light
         self.series: dict[str, Series] = {}
         self.missing: dict[str, str] = {}
         self.depths = depth_labels(len(anatomy.blocks))
@@ -63,11 +70,12 @@ class Survey:
         self.series[name] = Series(name, words, tuple(labels), tuple(values))
 
     def _drift(self, fields: list[Field], mask: Mask | None) -> None:
-        compared = {
+        compared: dict[str, tuple[drift.Comparison, str]] = {
             "cosine": (drift.cosine, "cosine"),
             "centred_cosine": (drift.centred_cosine, "cosine, means taken away,"),
-            "cka": (drift.linear_cka, "linear CKA"),
         }
+        if not self.light:
+            compared["cka"] = (drift.linear_cka, "linear CKA")
         for name, (compare, words) in compared.items():
             first = drift.against_first(compare, fields, mask)
             step = drift.between_layers(compare, fields, mask)
@@ -83,7 +91,7 @@ class Survey:
                 shares = [
                     live_share(increments[k], fields[k], mask) for k in range(len(self.blocks))
                 ]
-                words = f"what {name} adds that differs between tokens, against the stream"
+                words = f"what {name} adds that differs between tokens, against how the stream does"
                 self.add(f"drift.{name}_share", words, self.blocks, shares)
 
     def _rank(self, fields: list[Field], mask: Mask | None) -> None:
@@ -91,6 +99,8 @@ class Survey:
         self.add("rank.residual", "‖X − 1x̄ᵀ‖ / ‖X‖", self.depths, _means(residuals))
         alike = [rank.token_cosine(u, mask) for u in fields]
         self.add("rank.token_cosine", "mean cosine of two tokens", self.depths, _means(alike))
+        if self.light:
+            return
         pooled = [float(rank.effective_rank(_some_tokens(u, mask)[None])) for u in fields]
         self.add("rank.effective", "directions that the tokens use", self.depths, pooled)
         few = [u[:MOST_SEQUENCES] for u in fields]
@@ -211,18 +221,18 @@ def _add_spectra(
 
 
 def live_share(increment: Field, u: Field, mask: Mask | None) -> float:
-    """Measure what a term adds that differs between tokens, against the size of the stream.
+    """Measure what a term adds that differs between tokens, against how the stream differs.
 
-        ‖F − F̄‖ / ‖u‖,    F̄ the mean of F over all real tokens of the batch
+        ‖F − F̄‖ / ‖u − ū‖,    bars: the mean over all real tokens of the batch
 
-    Zero for a term that adds nothing, or the same to every token.
+    Zero for a term that adds nothing, or the same to every token; NaN where all tokens are one.
     """
     if increment.shape != u.shape:
         return float("nan")
-    tokens = real_tokens(increment, mask)
-    size = torch.linalg.vector_norm(real_tokens(u, mask))
-    change = torch.linalg.vector_norm(tokens - tokens.mean(dim=0))
-    return float(change / size) if size > 0 else float("nan")
+    added, there = (real_tokens(each, mask) for each in (increment, u))
+    change, spread = (vector_norm(each - each.mean(dim=0)) for each in (added, there))
+    varies = spread > 64 * torch.finfo(there.dtype).eps * vector_norm(there)
+    return float(change / spread) if varies else float("nan")
 
 
 def _means(rows: Sequence[Tensor]) -> list[Value]:

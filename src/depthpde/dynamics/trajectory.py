@@ -49,6 +49,11 @@ class Series:
             rows = [f"{row}   (random network: {spell(value)})" for row, value in pairs]
         return "\n".join((f"{self.name}: {self.words}", *rows))
 
+    def singles(self) -> list[tuple[str, float]]:
+        """List label and number where there is one number a label and it is finite."""
+        pairs = ((label, value) for label, value in self if isinstance(value, float))
+        return [(label, value) for label, value in pairs if math.isfinite(value)]
+
     def finite(self) -> list[float]:
         """List the plain numbers of the series that are finite."""
         return [each for value in self.values for each in numbers(value) if math.isfinite(each)]

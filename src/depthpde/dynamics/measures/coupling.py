@@ -51,14 +51,13 @@ def frozen_coupling(
     if valid_mask is not None:
         weights = weights * (valid_mask[:, None, :, None] & valid_mask[:, None, None, :])
 
-    def smooth(v: Field) -> Field:
-        return diffuse(v, ratio, valid_mask=valid_mask)
-
-    def commute(kernel: Tensor) -> Tensor:
-        return commutator_norm(smooth, lambda v: kernel @ v, u)
-
-    heads = [commute(each) for each in weights.unbind(dim=1)]
-    return torch.stack(heads).mean(dim=0)
+    batch, heads = weights.shape[:2]
+    mask = None if valid_mask is None else valid_mask.repeat_interleave(heads, 0)
+    kernels, fields = weights.flatten(0, 1), u.repeat_interleave(heads, 0)
+    found = commutator_norm(
+        lambda v: diffuse(v, ratio, valid_mask=mask), lambda v: kernels @ v, fields
+    )
+    return found.reshape(batch, heads).mean(dim=1)
 
 
 def nonlinear_coupling(

@@ -8,9 +8,7 @@ clusters          groups of tokens joined by cosines of at least c
 
 from __future__ import annotations
 
-import numpy as np
 import torch
-from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 from torch.linalg import svdvals, vector_norm
 
@@ -101,12 +99,20 @@ def cluster_count(u: Field, valid_mask: Mask | None = None, *, cosine: float = 0
     """
     check_range("cosine", cosine, -1.0, 1.0)
     unit, directed = _directions(u, valid_mask)
-    counts = []
-    for tokens, kept in zip(unit, directed, strict=True):
-        near = tokens[kept] @ tokens[kept].mT >= cosine - 8 * torch.finfo(tokens.dtype).eps
-        groups = connected_components(near.cpu().numpy().astype(np.int8), directed=False)[0]
-        counts.append(float(groups) if kept.any() else torch.nan)
-    return torch.tensor(counts, dtype=unit.dtype, device=unit.device)
+    slack = 8 * torch.finfo(unit.dtype).eps
+    near = (unit @ unit.mT >= cosine - slack) & directed[:, :, None] & directed[:, None, :]
+    length = unit.shape[1]
+    own = torch.arange(length, device=unit.device).expand(unit.shape[:2])
+    label = own
+    while True:  # every token takes the least label of those near it, until nothing changes
+        spread = torch.where(near, label[:, None, :], length).amin(dim=2)
+        spread = torch.minimum(label, spread)
+        spread = spread.gather(1, spread)  # and what that one has found
+        if torch.equal(spread, label):
+            break
+        label = spread
+    groups = ((label == own) & directed).sum(dim=1)
+    return torch.where(directed.any(dim=1), groups.to(unit.dtype), torch.nan)
 
 
 def _directions(u: Field, valid_mask: Mask | None) -> tuple[Field, Mask]:

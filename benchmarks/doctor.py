@@ -1,0 +1,134 @@
+"""Calibrate the doctor, show its confusion table, and measure what watching a training costs.
+
+    python benchmarks/doctor.py calibrate    numbers of the calibration zoo → thresholds.json
+    python benchmarks/doctor.py confusion    what it says of the validation zoo
+    python benchmarks/doctor.py overhead     training with and without it, interleaved
+
+Calibration and validation share neither a seed nor a size.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "tests"))
+THRESHOLDS = ROOT / "src" / "depthpde" / "dynamics" / "thresholds.json"
+
+BY_RATIO = ("rank collapse", "over-smoothing", "exploding gradients", "vanishing gradients")
+BY_DIFFERENCE = ("representational drift", "entropy collapse")
+ANY_HEAD = 1e-9
+"""From this share of heads on one is named: any at all."""
+
+
+def calibrate() -> None:
+    """Measure the calibration zoo and write where illness begins."""
+    from depthpde.dynamics.illness import Illness
+    from dynamics.zoo import BROKEN, CALIBRATION, HEALTHY, cases, pretrained, sign_values
+
+    healthy: dict[Illness, list[float]] = {illness: [] for illness in Illness}
+    broken: dict[Illness, list[float]] = {illness: [] for illness in Illness}
+    patients = [animal.build(case) for animal, case in cases(HEALTHY, CALIBRATION)]
+    real = pretrained()
+    for patient in [*patients, *([real] if real else [])]:
+        for illness, value in sign_values(patient).items():
+            healthy[illness].append(value)
+    for animal, case in cases(BROKEN, CALIBRATION):
+        value = sign_values(animal.build(case)).get(animal.illness)
+        broken[animal.illness].append(math.nan if value is None else value)
+    said = json.loads(THRESHOLDS.read_text(encoding="utf-8"))
+    for illness, row in said["thresholds"].items():
+        well, bad = healthy[Illness(illness)], broken[Illness(illness)]
+        row |= limits(illness, row["worse"], well, bad)
+        print(f"{illness:24} healthy {min(well):.3g} … {max(well):.3g} ({len(well)})", end="   ")
+        print(f"broken {min(bad):.3g} … {max(bad):.3g} ({len(bad)})", end="   ")
+        print(f"watch {row['watch']:.3g}  ill {row['ill']:.3g}")
+    THRESHOLDS.write_text(json.dumps(said, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def limits(illness: str, worse: str, well: list[float], bad: list[float]) -> dict[str, object]:
+    """Put the thresholds between the nearest healthy model and the nearest broken one."""
+    near_well, near_bad = (min(well), max(bad)) if worse == "low" else (max(well), min(bad))
+    found: dict[str, object] = {"healthy": ends(well), "broken": ends(bad)}
+    if illness == "dead layers":
+        return found | {"ill": two_digits(near_well / 100), "watch": two_digits(near_well / 10)}
+    if illness in BY_RATIO:
+        ill = math.sqrt(near_well * near_bad)
+        return found | {"ill": two_digits(ill), "watch": two_digits(math.sqrt(ill * near_well))}
+    if illness in BY_DIFFERENCE:
+        ill = (near_well + near_bad) / 2
+        watch = ANY_HEAD if illness == "entropy collapse" else two_digits((ill + near_well) / 2)
+        return found | {"ill": two_digits(ill), "watch": watch}
+    return found
+
+
+def ends(values: list[float]) -> list[float | None]:
+    """Give the least and the greatest number, to three digits; JSON knows no infinity."""
+    return [
+        float(f"{each:.3g}") if math.isfinite(each) else None for each in (min(values), max(values))
+    ]
+
+
+def two_digits(value: float) -> float:
+    """Round to two digits: a threshold is not known better."""
+    return float(f"{value:.2g}")
+
+
+def confusion() -> None:
+    """Print what the doctor says of the validation zoo."""
+    from dynamics.zoo import confusion_table, examine
+
+    print(confusion_table(examine()))
+
+
+def overhead() -> None:
+    """Train with and without the doctor, step by step in turns, and print the ratio."""
+    import torch
+
+    from depthpde.dynamics.live import Doctor
+    from dynamics.zoo import CLASSES, Case, classifier
+
+    case = Case(seed=0, dim=64, blocks=4, length=128, batch=32)
+    model = classifier(case).model.train()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    draw = torch.Generator().manual_seed(0)
+
+    def step(doctor: Doctor | None) -> float:
+        ids = torch.randint(1, case.words, (case.batch, case.length), generator=draw)
+        labels = torch.randint(0, CLASSES, (case.batch,), generator=draw)
+        began = time.perf_counter()
+        loss = torch.nn.functional.cross_entropy(model(ids), labels)
+        optimizer.zero_grad()
+        loss.backward()
+        if doctor is not None:
+            doctor.step()
+        optimizer.step()
+        return time.perf_counter() - began
+
+    updates = 400
+    with Doctor(model) as doctor:
+        watched = [step(doctor) for _ in range(updates)]
+    plain = [step(None) for _ in range(updates)]
+    typical = sorted(plain)[updates // 2]
+    extra = sum(watched) / updates / typical - 1
+    print(f"{doctor.summary()}")
+    print(
+        f"a step {1e3 * typical:.1f} ms without; with the doctor every {doctor.every}: {extra:+.1%}"
+    )
+
+
+def main() -> None:
+    """Run one of the three."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    jobs = {"calibrate": calibrate, "confusion": confusion, "overhead": overhead}
+    parser.add_argument("job", choices=jobs)
+    jobs[parser.parse_args().job]()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,166 @@
+"""``depthpde doctor``: are the depth-dynamics of a model healthy?"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from depthpde.cli.subject import (
+    Subject,
+    add_options,
+    from_checkpoint,
+    from_huggingface,
+    from_python,
+    random_tokens,
+    sentences,
+)
+
+if TYPE_CHECKING:
+    from torch import nn
+
+SUMMARY = "measure a model along its depth and say in plain words whether it is healthy"
+EXAMPLES = """examples:
+  depthpde doctor --hf models/my-bert --text sentences.txt
+  depthpde doctor --checkpoint runs/0123456789abcdef
+  depthpde doctor --python mymodels:build --json > doctor.json
+
+--python names a function without arguments that returns the model, or (model, inputs).
+--checkpoint takes its batch from the run's task where that is prepared, so gradients are measured.
+exit code: 0 if nothing is ill, 1 if something is, 2 for wrong input
+"""
+SEQUENCES = 32
+"""Sequences of a batch that is drawn or read from a prepared task."""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's options."""
+    add_options(parser, checkpoint=True)
+    parser.add_argument("--text", metavar="FILE", type=Path, help="sentences for --hf, one a line")
+    parser.add_argument(
+        "--length", type=int, default=32, help="tokens of a random input (default: 32)"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of a random input (default: 0)")
+    parser.add_argument(
+        "--prepared", metavar="DIR", type=Path, help="folder of prepared tasks, for --checkpoint"
+    )
+    parser.add_argument(
+        "--thresholds", metavar="FILE", type=Path, help="thresholds instead of the calibrated ones"
+    )
+    parser.add_argument(
+        "--out",
+        metavar="FILE",
+        type=Path,
+        default=Path("out/doctor.html"),
+        help="where the page goes (default: out/doctor.html)",
+    )
+    parser.add_argument("--json", action="store_true", help="print everything as JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Examine the model, print the verdicts, write the page.
+
+    Returns:
+        0 if nothing is ill, 1 if something is.
+    """
+    from depthpde.dynamics.doctor import diagnose
+    from depthpde.dynamics.thresholds import Grade, Thresholds
+    from depthpde.errors import check_positive
+
+    check_positive("--length", arguments.length)
+    if arguments.text is not None and arguments.hf is None:
+        raise ValueError("`--text` must go with --hf, whose tokenizer reads it")
+    thresholds = Thresholds.read(arguments.thresholds)
+    subject = _subject(arguments)
+    diagnosis = diagnose(
+        subject.model, subject.inputs, labels=subject.labels, thresholds=thresholds
+    )
+    page = diagnosis.save(arguments.out)
+    if arguments.json:
+        print(json.dumps(diagnosis.to_dict(), ensure_ascii=False))
+    else:
+        print(diagnosis)
+        if subject.note:
+            print(f" note: {subject.note}")
+    print(f"page {page}", file=sys.stderr if arguments.json else sys.stdout)
+    return 1 if diagnosis.grade is Grade.ILL else 0
+
+
+def _subject(arguments: argparse.Namespace) -> Subject:
+    if arguments.python is not None:
+        model, inputs = from_python(arguments.python)
+        return Subject(model, inputs) if inputs is not None else _fed_by_chance(model, arguments)
+    if arguments.checkpoint is not None:
+        model, config = from_checkpoint(arguments.checkpoint)
+        return _fed_by_task(model, config, arguments)
+    model = from_huggingface(arguments.hf)
+    inputs = sentences(arguments.hf, arguments.text)
+    return Subject(model, inputs) if inputs is not None else _fed_by_chance(model, arguments)
+
+
+def _fed_by_chance(model: nn.Module, arguments: argparse.Namespace) -> Subject:
+    """Feed random tokens, or random images, and say so."""
+    note = "the input is random; a model may behave otherwise on what it was made for"
+    images = _images(model)
+    if images is not None:
+        return Subject(model, images, note=note)
+    longest = getattr(getattr(model, "config", None), "length", None)
+    length = min(arguments.length, longest) if isinstance(longest, int) else arguments.length
+    inputs = random_tokens(model, length, arguments.seed, batch=SEQUENCES)
+    return Subject(model, inputs, note=note)
+
+
+def _images(model: nn.Module) -> Any:
+    """Draw images for a model that reads them; None for one that does not."""
+    import torch
+
+    from depthpde import seeds
+
+    side = _side(model)
+    if side is None:
+        return None
+    return torch.rand(8, *side, generator=seeds.generator(0, "images"))
+
+
+def _side(model: nn.Module) -> tuple[int, int, int] | None:
+    """Read channels, height and width of a model's images; None for one that reads none."""
+    config: Any = getattr(model, "config", None)
+    if getattr(config, "input", None) == "patch":  # our own
+        rows, columns = config.grid
+        return config.channels, config.patch * rows, config.patch * columns
+    if not hasattr(config, "image_size") or not hasattr(config, "num_channels"):
+        return None
+    size = config.image_size
+    height, width = size if hasattr(size, "__len__") else (size, size)
+    return config.num_channels, height, width
+
+
+def _fed_by_task(
+    model: nn.Module, config: dict[str, Any], arguments: argparse.Namespace
+) -> Subject:
+    """Feed the validation examples of the run's task, where they are prepared."""
+    from depthpde.data.batching import Batches
+    from depthpde.data.library import load
+
+    task = config.get("task")
+    if not isinstance(task, str):
+        return _fed_by_chance(model, arguments)
+    try:
+        split = load(
+            task,
+            "validation",
+            out=arguments.prepared,
+            protocol=config.get("protocol", "strict"),
+        )
+    except (OSError, ValueError) as error:
+        subject = _fed_by_chance(model, arguments)
+        return Subject(model, subject.inputs, note=f"{subject.note} ({task}: {error})")
+    batch = next(iter(Batches(split, SEQUENCES).once()))
+    side = _side(model)
+    if side is not None:
+        images = batch.tokens.reshape(len(batch), *side) / 255
+        return Subject(model, images, batch.labels)
+    inputs = (batch.tokens, batch.valid_mask, batch.second_tokens, batch.second_mask)
+    return Subject(model, tuple(each for each in inputs if each is not None), batch.labels)

@@ -1,0 +1,199 @@
+"""A model named on the command line, and what to feed it: shared by the verbs that look at models.
+
+--hf FOLDER · --python MODULE:FUNCTION · --checkpoint RUN
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+SENTENCES = (
+    "Depth is time.",
+    "A field diffuses along the sequence of its tokens, and stops at the wall of padding.",
+    "The quick brown fox jumps over the lazy dog near the bank of the river.",
+    "Attention mixes tokens by content; the feed-forward part acts on each of them alone.",
+    "It rained all night, and in the morning the garden smelled of wet earth.",
+    "Stock prices fell sharply after the central bank raised its rates again.",
+    "She opened the letter, read it twice, and put it back into the drawer.",
+    "Water boils at a lower temperature in the mountains than at the sea.",
+)
+"""What a model that brings its tokenizer is fed by default."""
+VOCABULARIES = (
+    "tokenizer.json",
+    "tokenizer.model",
+    "vocab.txt",
+    "vocab.json",
+    "spiece.model",
+    "sentencepiece.bpe.model",
+)
+"""Files of which a tokenizer has at least one."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A model and, where they are known, what to feed it and what it should say."""
+
+    model: nn.Module
+    inputs: Any = None
+    labels: Tensor | None = None
+    note: str = ""
+    """What a reader must know of the inputs."""
+
+
+def add_options(parser: argparse.ArgumentParser, *, checkpoint: bool = False) -> None:
+    """Add the options that name a model.
+
+    Args:
+        parser: Of the verb.
+        checkpoint: Whether a run's folder may be named too.
+    """
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument(
+        "--hf", metavar="PATH", type=Path, help="folder of a Hugging Face model (save_pretrained)"
+    )
+    if checkpoint:
+        source.add_argument(
+            "--checkpoint",
+            metavar="RUN",
+            type=Path,
+            help="folder of a run, or of one of our models (save_pretrained)",
+        )
+    source.add_argument(
+        "--python", metavar="MODULE:FUNCTION", help="function that builds the model"
+    )
+
+
+def from_huggingface(folder: Path) -> nn.Module:
+    """Load a model that Hugging Face's `save_pretrained` wrote."""
+    if not (folder / "config.json").is_file():
+        raise FileNotFoundError(
+            f"`--hf` must be a folder with config.json, got {str(folder)!r}; "
+            "make one with model.save_pretrained(folder)"
+        )
+    transformers = _transformers()
+    transformers.utils.logging.disable_progress_bar()
+    model: nn.Module = transformers.AutoModel.from_pretrained(folder, local_files_only=True)
+    return model.eval()
+
+
+def from_python(name: str) -> tuple[nn.Module, Any]:
+    """Call a function that builds a model; give the model and, if it says so, its inputs."""
+    from torch import nn
+
+    module_name, _, function_name = name.partition(":")
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        build = getattr(import_module(module_name), function_name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ValueError(
+            f"`--python` must name a function as module:function, got {name!r}: {error}"
+        ) from error
+    finally:
+        sys.path.pop(0)
+    made = build()
+    model, inputs = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
+    if not isinstance(model, nn.Module):
+        raise ValueError(
+            f"`--python` must name a function that returns a torch.nn.Module or (model, inputs), "
+            f"got {type(model).__name__}"
+        )
+    return model, inputs
+
+
+def from_checkpoint(folder: Path) -> tuple[nn.Module, dict[str, Any]]:
+    """Load one of our models from a run's folder or from its own; give its run's config too."""
+    from depthpde.models.classifier import Classifier
+    from depthpde.models.language import LanguageModel
+    from depthpde.models.vision import VisionTransformer
+
+    inside = folder / "model" if (folder / "model").is_dir() else folder
+    said = _read_json(inside / "config.json")
+    kinds = {each.__name__: each for each in (Classifier, LanguageModel, VisionTransformer)}
+    if said.get("model") not in kinds:
+        known = ", ".join(kinds)
+        raise ValueError(
+            f"`--checkpoint` must be a run's folder (with model/) or a folder that save_pretrained "
+            f"of one of our models ({known}) wrote, got {str(folder)!r}; use --hf for a Hugging "
+            "Face model"
+        )
+    run = _read_json(folder / "config.json").get("config", {}) if inside != folder else {}
+    return kinds[said["model"]].from_pretrained(inside), run
+
+
+def sentences(folder: Path, text: Path | None) -> dict[str, Tensor] | None:
+    """Give sentences as a model's own tokenizer writes them; None if it brings none.
+
+    Args:
+        folder: Of the Hugging Face model.
+        text: A file with one sequence a line, instead of our own sentences.
+    """
+    lines = list(SENTENCES)
+    if text is not None:
+        lines = [line for line in text.read_text(encoding="utf-8").splitlines() if line.strip()]
+    if not lines:
+        raise ValueError(f"`--text` must hold at least one line of text, got {str(text)!r} empty")
+    # Without a vocabulary the library would build a tokenizer that knows no word.
+    if not any((folder / name).is_file() for name in VOCABULARIES):
+        if text is not None:
+            raise ValueError(
+                f"`--text` needs a tokenizer beside the model, got none in {str(folder)!r}; "
+                "save one with tokenizer.save_pretrained(folder)"
+            )
+        return None
+    tokenizer = _transformers().AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    return dict(tokenizer(lines, padding=True, truncation=True, return_tensors="pt"))
+
+
+def random_tokens(model: nn.Module, length: int, seed: int, *, batch: int = 2) -> Tensor:
+    """Draw tokens for a model that embeds them.
+
+    Args:
+        model: The model.
+        length: Tokens of a sequence.
+        seed: Of chance.
+        batch: Number of sequences.
+    """
+    import torch
+    from torch import nn
+
+    from depthpde import seeds
+
+    tables = [each.num_embeddings for each in model.modules() if isinstance(each, nn.Embedding)]
+    if not tables:
+        raise ValueError(
+            "the model must embed tokens, got one without nn.Embedding; "
+            "use --python with a function that returns (model, inputs)"
+        )
+    words = seeds.generator(seed, "tokens")
+    return torch.randint(0, tables[0], (batch, length), generator=words)
+
+
+def _read_json(file: Path) -> dict[str, Any]:
+    try:
+        said = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise FileNotFoundError(
+            f"`--checkpoint` must be a folder with config.json, got {str(file.parent)!r}; give a "
+            "run's folder, or one that save_pretrained wrote"
+        ) from None
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{file} must be JSON, got {error}; it was not written by us") from error
+    return said if isinstance(said, dict) else {}
+
+
+def _transformers() -> Any:
+    try:
+        return import_module("transformers")
+    except ImportError as error:
+        raise ValueError("`--hf` needs transformers; pip install 'depthpde[hf]'") from error

@@ -1,0 +1,137 @@
+"""A diagnosis as one page: the verdicts first, then what happens with depth, then every number.
+
+One file of HTML that needs no network and no script; it follows the reader's light or dark.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.resources import files
+
+from depthpde import __version__
+from depthpde.dynamics.chart import Line, grid_chart, line_chart
+from depthpde.dynamics.doctor import Diagnosis
+from depthpde.dynamics.thresholds import Grade
+from depthpde.dynamics.trajectory import Series, Trajectory, numbers, spell
+
+MARKS = {Grade.HEALTHY: "✓", Grade.WATCH: "!", Grade.ILL: "✗"}
+"""A sign beside the word, so that no grade is told by colour alone."""
+SUMMARY = {
+    Grade.HEALTHY: "nothing found that asks for action",
+    Grade.WATCH: "nothing ill, something to keep an eye on",
+    Grade.ILL: "something is wrong, and named below",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One chart of the page."""
+
+    title: str
+    svg: str
+    caption: str
+
+
+def render_page(diagnosis: Diagnosis) -> str:
+    """Render a diagnosis as one self-contained HTML page."""
+    from jinja2 import Environment, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    template = environment.from_string(_asset("depthpde.dynamics", "doctor.html"))
+    figures = _figures(diagnosis)
+    return template.render(
+        version=__version__,
+        head=diagnosis.head(),
+        seen=diagnosis.trajectory,
+        grade=diagnosis.grade.value,
+        summary=SUMMARY[diagnosis.grade],
+        rows=diagnosis.rows(),
+        all=diagnosis.verdicts,
+        unmeasured=diagnosis.unmeasured,
+        marks={grade.value: mark for grade, mark in MARKS.items()},
+        first=figures[:1],
+        figures=figures[1:],
+        spell=spell,
+        number=_number,
+        markup=Markup,
+        style=Markup(
+            _asset("depthpde.theory", "page.css") + _asset("depthpde.dynamics", "doctor.css")
+        ),
+    )
+
+
+def _figures(diagnosis: Diagnosis) -> list[Figure]:
+    seen = diagnosis.trajectory
+    limits = {each.threshold.row: each.threshold.ill for each in diagnosis.verdicts}
+    found = [
+        _lines(seen, "Likeness to the input", ("drift.centred_cosine", "drift.cosine")),
+        _lines(seen, "Differences between tokens", ("rank.residual",), limit=limits.get("rank")),
+        _heads(seen),
+        _lines(seen, "Gradient on the stream, against the last block's",
+               ("gradient.amplification",), log=True),
+        _lines(seen, "Roughness along the sequence", ("energy.smoothness",)),
+        _lines(seen, "What each term adds, against how the stream varies",
+               ("drift.attention_share", "drift.ffn_share"), log=True),
+        _lines(seen, "Size of the field", ("energy.size",), log=True),
+        _lines(seen, "Order of diffusion and attention: commutator",
+               ("coupling.frozen", "coupling.nonlinear")),
+        _bands(seen),
+    ]  # fmt: skip
+    return [each for each in found if each is not None and each.svg]
+
+
+def _lines(
+    seen: Trajectory,
+    title: str,
+    names: tuple[str, ...],
+    *,
+    log: bool = False,
+    limit: float | None = None,
+) -> Figure | None:
+    known = [seen[name] for name in names if name in seen]
+    if not known:
+        return None
+    lines = [
+        Line(each.words, _plain(each.values), "ours" if k == 0 else "second")
+        for k, each in enumerate(known)
+    ]
+    if known[0].baseline is not None:
+        lines.append(Line("random network", _plain(known[0].baseline), "baseline"))
+    svg = line_chart(known[0].labels, lines, log=log, limit=limit)
+    names_of = [f"{'solid' if k == 0 else 'dashed'}: {each.words}" for k, each in enumerate(known)]
+    caption = "; ".join(names_of) + ("; dotted: random network" * (known[0].baseline is not None))
+    return Figure(title, svg, caption)
+
+
+def _heads(seen: Trajectory) -> Figure | None:
+    if "attention.entropy" not in seen:
+        return None
+    series = seen["attention.entropy"]
+    svg = grid_chart(series.labels, [numbers(value) for value in series.values], "head")
+    return Figure(
+        "How widely each head looks", svg, "entropy against log n: 0 one token, 1 all alike"
+    )
+
+
+def _bands(seen: Trajectory) -> Figure | None:
+    if "spectrum.bands" not in seen:
+        return None
+    series = seen["spectrum.bands"]
+    rows = [numbers(value) for value in series.values]
+    svg = grid_chart(series.labels, rows, "band")
+    return Figure("Where in frequency the field lives", svg, series.words)
+
+
+def _plain(values: tuple[float | list[float], ...]) -> list[float]:
+    return [numbers(value)[0] for value in values]
+
+
+def _number(series: Series, k: int) -> str:
+    return spell(series.values[k])
+
+
+def _asset(package: str, name: str) -> str:
+    return (files(package) / name).read_text(encoding="utf-8")

@@ -1,0 +1,134 @@
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from depthpde.cli.main import main
+from depthpde.models.classifier import Classifier
+from depthpde.models.config import ModelConfig
+
+MODELS = """
+import torch
+from depthpde.layers.stabilizer import Stabilizer
+from depthpde.models.classifier import Classifier
+from depthpde.models.config import ModelConfig
+
+def config(**changes):
+    return ModelConfig(dim=32, blocks=3, heads=2, vocabulary=29, length=16, classes=3, **changes)
+
+def healthy():
+    return Classifier(config(), generator=torch.Generator().manual_seed(0))
+
+def broken():
+    ids = torch.randint(0, 29, (4, 16), generator=torch.Generator().manual_seed(0))
+    bare = config(stabilizer=Stabilizer(residual=False))
+    return Classifier(bare, generator=torch.Generator().manual_seed(0)), ids
+"""
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "doctor_models.py").write_text(MODELS)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "doctor_models", raising=False)
+    return tmp_path
+
+
+def test_a_healthy_model_exits_0_and_writes_its_page(here, capsys):
+    assert main(["doctor", "--python", "doctor_models:healthy"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("Classifier · 3 blocks · ")
+    assert " note: the input is random" in out
+    assert out.endswith("page out/doctor.html\n")
+    assert "<svg" in (here / "out/doctor.html").read_text(encoding="utf-8")
+
+
+def test_a_broken_model_exits_1_and_is_told_in_json(here, capsys):
+    assert main(["doctor", "--python", "doctor_models:broken", "--json", "--out", "p.html"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert told["grade"] == "ill"
+    assert told["verdicts"][0]["illness"] == "representational drift"
+    assert (here / "p.html").is_file()
+
+
+def test_hugging_face_models_are_examined(here, capsys):
+    from transformers import BertConfig, BertModel, ViTConfig, ViTModel
+
+    sizes = {"hidden_size": 16, "intermediate_size": 32, "num_attention_heads": 2}
+    BertModel(BertConfig(vocab_size=29, num_hidden_layers=2, **sizes)).save_pretrained("bert")
+    ViTModel(ViTConfig(num_hidden_layers=2, image_size=16, patch_size=4, **sizes)).save_pretrained(
+        "vit"
+    )
+    assert main(["doctor", "--hf", "bert", "--length", "9"]) == 0
+    assert main(["doctor", "--hf", "vit"]) == 0
+    out = capsys.readouterr().out
+    assert "BertModel · 2 blocks" in out
+    assert "ViTModel · 2 blocks" in out
+
+
+def test_a_saved_model_and_a_run_are_examined(here, capsys):
+    config = ModelConfig(dim=32, blocks=2, heads=2, vocabulary=29, length=16, classes=3)
+    model = Classifier(config, generator=torch.Generator().manual_seed(0))
+    model.save_pretrained("alone")
+    assert main(["doctor", "--checkpoint", "alone"]) == 0
+    run = here / "run"
+    model.save_pretrained(run / "model")
+    (run / "config.json").write_text(json.dumps({"config": {"task": "listops-mini"}}))
+    assert main(["doctor", "--checkpoint", "run", "--prepared", "nowhere"]) == 0
+    assert "listops-mini" in capsys.readouterr().out
+
+
+def test_a_run_is_examined_on_its_own_task_with_gradients(here, capsys):
+    from depthpde.data.library import prepare
+    from depthpde.data.tasks import TASKS
+
+    prepare("listops-mini", out=here / "prepared")
+    task = TASKS["listops-mini"]
+    config = replace(ModelConfig(dim=32, blocks=2, heads=2), length=task.length)
+    model = Classifier(config, task, generator=torch.Generator().manual_seed(0))
+    model.save_pretrained(here / "run" / "model")
+    (here / "run/config.json").write_text(json.dumps({"config": {"task": "listops-mini"}}))
+    assert main(["doctor", "--checkpoint", "run", "--prepared", "prepared"]) == 0
+    out = capsys.readouterr().out
+    assert " healthy   gradients" in out
+    assert "32 sequences" in out
+    assert "note:" not in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--checkpoint", "nowhere"], "must be a folder with config.json, got 'nowhere'"),
+        (["--checkpoint", "theirs"], "of one of our models (Classifier, LanguageModel, "),
+        (["--checkpoint", "torn"], "must be JSON, got"),
+        (["--hf", "nowhere"], "`--hf` must be a folder with config.json, got 'nowhere'"),
+        (["--hf", "theirs", "--length", "0"], "`--length` must be at least 1, got 0"),
+        (["--python", "doctor_models:healthy", "--text", "t"], "`--text` must go with --hf"),
+        (["--python", "doctor_models:healthy", "--thresholds", "theirs/config.json"],
+         "must hold thresholds for every illness"),
+    ],
+)  # fmt: skip
+def test_wrong_input_exits_2_with_one_line(here, capsys, arguments, message):
+    for name, text in (("theirs", '{"model_type": "bert"}'), ("torn", "{")):
+        (here / name).mkdir()
+        (here / name / "config.json").write_text(text)
+    assert main(["doctor", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_text_needs_a_tokenizer_and_lines(here, capsys):
+    from transformers import BertConfig, BertModel
+
+    sizes = {"hidden_size": 16, "intermediate_size": 32, "num_attention_heads": 2}
+    BertModel(BertConfig(vocab_size=29, num_hidden_layers=1, **sizes)).save_pretrained("bert")
+    (here / "empty.txt").write_text("\n")
+    assert main(["doctor", "--hf", "bert", "--text", "empty.txt"]) == 2
+    assert "`--text` must hold at least one line" in capsys.readouterr().err
+    (here / "some.txt").write_text("depth is time\n")
+    assert main(["doctor", "--hf", "bert", "--text", "some.txt"]) == 2
+    assert "`--text` needs a tokenizer beside the model" in capsys.readouterr().err

@@ -1,0 +1,186 @@
+"""The doctor during training: the same training to the bit, a known cost, plain lines."""
+
+import json
+
+import pytest
+import torch
+from torch import nn
+
+from depthpde.dynamics.live import SEQUENCES, Doctor, same_call
+from dynamics.zoo import CLASSES, VALIDATION, classifier
+
+CASE = VALIDATION[1]
+
+
+def fit(model, updates, doctor=None, clip=None, seed=0):
+    """A plain loop, with dropout and all."""
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    draw = torch.Generator().manual_seed(seed)
+    torch.manual_seed(seed)
+    model.train()
+    for _ in range(updates):
+        ids = torch.randint(1, CASE.words, (12, CASE.length), generator=draw)
+        labels = torch.randint(0, CLASSES, (12,), generator=draw)
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(ids), labels).backward()
+        if clip:
+            nn.utils.clip_grad_norm_(model.parameters(), clip)
+        if doctor is not None:
+            doctor.step()
+        optimizer.step()
+    return model
+
+
+def fresh(**changes):
+    return classifier(CASE, dropout=0.1, **changes).model
+
+
+def test_a_watched_training_equals_an_unwatched_one_to_the_bit():
+    plain, watched = fit(fresh(), 7), fresh()
+    with Doctor(watched, every=2, budget=None, say=lambda line: None) as doctor:
+        fit(watched, 7, doctor)
+    assert [each["update"] for each in doctor.history] == [1, 2, 4, 6]
+    for one, other in zip(plain.parameters(), watched.parameters(), strict=True):
+        assert torch.equal(one, other)
+    assert not any(m._forward_hooks or m._forward_pre_hooks for m in watched.modules())
+    assert not any(w._post_accumulate_grad_hooks for w in watched.parameters())
+    assert watched.training
+
+
+def test_the_history_is_one_line_of_json_a_look(tmp_path):
+    path = tmp_path / "run" / "doctor.jsonl"
+    with Doctor(model := fresh(), every=2, budget=None, path=path, say=lambda line: None) as doctor:
+        fit(model, 4, doctor)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [each["update"] for each in lines] == [1, 2, 4]
+    last = lines[-1]
+    assert last["grade"] == "healthy"
+    assert last["verdicts"]["rank collapse"] == "healthy"
+    assert len(last["series"]["drift.cosine"]) == CASE.blocks + 1
+    assert {"values", "evidence", "unmeasured", "overhead", "seconds"} <= set(last)
+
+
+def test_gradients_are_heard_before_they_are_clipped():
+    model = fresh()
+    with Doctor(model, every=1, budget=None, say=lambda line: None) as doctor:
+        fit(model, 1, doctor, clip=1e-6)
+    series = doctor.diagnosis.trajectory
+    assert series["gradient.amplification"]["block 4"] == 1.0
+    assert series["gradient.weights"]["block 1"] > 1e-4
+    assert "gradients" not in doctor.diagnosis.unmeasured
+
+
+def test_gradients_heard_are_those_of_the_loss():
+    model = fresh().eval()
+    ids = torch.randint(1, CASE.words, (4, CASE.length))
+    labels = torch.zeros(4, dtype=torch.long)
+    with Doctor(model, budget=None, say=lambda line: None) as doctor:
+        nn.functional.cross_entropy(model(ids), labels).backward()
+        doctor.step()
+    from depthpde.dynamics.probe import probe
+
+    wanted = probe(model, ids, labels=labels, baseline=False)
+    heard = doctor.diagnosis.trajectory
+    for name in ("gradient.stream", "gradient.weights"):
+        assert heard[name].finite() == pytest.approx(wanted[name].finite(), rel=1e-5)
+
+
+def test_it_stays_within_its_budget_and_says_what_it_cost():
+    said = []
+    model = fresh()
+    with Doctor(model, every=1, budget=0.2, say=said.append) as doctor:
+        fit(model, 60, doctor)
+    assert 1 <= len(doctor.history) < 60, "looks were put off"
+    assert said[-1].startswith(f"doctor: {len(doctor.history)} look")
+    assert "% of the training time; healthy at the last" in said[-1]
+    spent = doctor.history[-1]["seconds"] / len(doctor.history)
+    assert doctor.spent <= 0.2 * 3 * spent * 60
+
+
+def test_it_speaks_when_the_grade_changes():
+    said = []
+    model = fresh()
+    with Doctor(model, every=2, budget=None, say=said.append) as doctor:
+        fit(model, 2, doctor)
+        with torch.no_grad():
+            for block in model.encoder.blocks:
+                block.reaction.out.weight.zero_().requires_grad_(False)
+        fit(model, 2, doctor)
+    assert len(said) == 2
+    assert said[0].startswith("doctor · update 4 · ill · layers: least: feed-forward of block")
+
+
+def test_our_own_trainer_takes_it_as_watch():
+    from types import SimpleNamespace
+
+    model = fresh()
+    doctor = Doctor(model, every=3, budget=None, say=lambda line: None)
+    draw = torch.Generator().manual_seed(0)
+    for update in range(1, 7):
+        ids = torch.randint(1, CASE.words, (4, CASE.length), generator=draw)
+        model(ids).square().sum().backward()
+        doctor(SimpleNamespace(), SimpleNamespace(update=update))
+    doctor.close()
+    assert [each["update"] for each in doctor.history] == [2, 3, 6], "it was not there at 1"
+
+
+def test_a_part_of_a_model_that_is_called_instead_of_the_whole_is_found():
+    inner = fresh()
+
+    class Holder(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.model = inner
+
+    with Doctor(Holder(), budget=None, say=lambda line: None) as doctor:
+        inner(torch.randint(1, 9, (4, CASE.length))).sum().backward()
+        doctor.step()
+    assert doctor.diagnosis.trajectory.model == "Classifier"
+
+
+def test_a_step_without_a_pass_waits_for_the_next():
+    model = fresh()
+    with Doctor(model, every=5, budget=None, say=lambda line: None) as doctor:
+        doctor.step()
+        assert doctor.history == []
+        fit(model, 1, doctor)
+    assert [each["update"] for each in doctor.history] == [2]
+
+
+def test_a_pass_without_a_backward_leaves_gradients_out():
+    model = fresh()
+    with Doctor(model, say=lambda line: None) as doctor:
+        with torch.no_grad():
+            model(torch.randint(1, 9, (4, CASE.length)))
+        doctor.step()
+    assert doctor.diagnosis.unmeasured["gradients"] == "no backward pass was heard"
+
+
+def test_only_a_few_sequences_are_looked_at_again():
+    ids, mask = torch.zeros(20, 7), torch.ones(20, 7)
+    model = nn.Identity()
+    assert same_call(model, (ids, mask), {}, (20, 7))[0].shape[0] == SEQUENCES
+    assert same_call(model, (ids,), {}, (20, 20))[0].shape[0] == 20
+
+    class Named(nn.Module):
+        def forward(self, ids, mask=None, labels=None):
+            return ids
+
+    told = same_call(Named(), (ids,), {"mask": mask, "labels": ids}, (20, 7))
+    assert {name: len(each) for name, each in told.items()} == {"ids": SEQUENCES, "mask": SEQUENCES}
+
+
+def test_refuses_a_compiled_model():
+    model = fresh()
+    compiled = torch.compile(model, backend="eager")
+    compiled(torch.randint(1, 9, (2, CASE.length)))
+    with pytest.raises(ValueError, match="must not be compiled when a doctor begins to watch"):
+        Doctor(model)
+    torch.compiler.reset()
+
+
+def test_refuses_an_interval_or_a_budget_that_is_none():
+    with pytest.raises(ValueError, match="`every` must be at least 1, got 0"):
+        Doctor(fresh(), every=0)
+    with pytest.raises(ValueError, match=r"`budget` must lie in \[1e-06, 1\], got 2"):
+        Doctor(fresh(), budget=2.0)
