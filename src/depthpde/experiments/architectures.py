@@ -1,0 +1,127 @@
+"""Does what holds for an encoder hold for a vision Transformer and for a decoder?
+
+The ablation of `stabilization` and the depth limit, for an image read pixel by pixel with a class
+site in front (a vision Transformer with patches of one pixel), and for a causal decoder that tells
+the next byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from depthpde.errors import check_one_of
+from depthpde.experiments.ablation import (
+    BOTH,
+    LOOKS,
+    SEEDS,
+    TRANSFORMER,
+    Ablation,
+    Say,
+    ablation_plan,
+    found_in,
+    label,
+    measure_all,
+    shape,
+)
+from depthpde.experiments.ablation_findings import ablation_claims, ablation_table
+from depthpde.experiments.depth_limit import EXAMPLES, convergence_claims, measure
+from depthpde.experiments.extent import Extent
+from depthpde.experiments.findings import Claim, Findings
+from depthpde.experiments.grid import Plan
+from depthpde.experiments.observation import one_thread
+from depthpde.experiments.place import Folders
+
+NAME = "architectures"
+QUESTION = "Does what holds for an encoder hold for a vision Transformer and for a decoder?"
+VISION, DECODER = "vision Transformer", "decoder"
+ARCHITECTURES: dict[str, dict[str, Any]] = {
+    VISION: {"input": "linear", "pooling": "cls"},
+    DECODER: {},
+}
+"""What differs from the standard encoder."""
+TASKS = {VISION: "mnist", DECODER: "wikitext2"}
+
+
+def plan(extent: Extent = Extent.MINI, *, seeds: int | Sequence[int] | None = None) -> Plan:
+    """Return the runs that answer the question; see `TASKS` for what each architecture reads."""
+    starts = {
+        task: preset
+        for name, model in ARCHITECTURES.items()
+        for task, preset in shape(extent, [TASKS[name]], **model).items()
+    }
+    return ablation_plan(NAME, QUESTION, starts, seeds=seeds or SEEDS[extent])
+
+
+def reproduce(
+    results: Path,
+    *,
+    scale: str = "mini",
+    seeds: int | None = None,
+    workers: int = 1,
+    say: Say = lambda line: None,
+    data: Path | None = None,
+    prepared: Path | None = None,
+) -> Findings:
+    """Compute what is missing, measure, judge, and store the findings.
+
+    Args:
+        results: The results folder; what it holds already is not computed again.
+        scale: quick, mini or full.
+        seeds: How many; the scale's own number unless given.
+        workers: Processes.
+        say: Told how it goes.
+        data: Folder with the official files.
+        prepared: Folder of prepared tasks.
+    """
+    extent = check_one_of("scale", scale, Extent)
+    made = plan(extent, seeds=seeds)
+    folders = found_in(results, data, prepared)
+    return answer(made, folders, extent, workers=workers, say=say)
+
+
+def answer(made: Plan, folders: Folders, extent: Extent, *, workers: int, say: Say) -> Findings:
+    """Answer the question by the runs of a plan."""
+    found = measure_all(made, folders, LOOKS[extent], workers=workers, say=say)
+    claims: list[Claim] = []
+    tables: dict[str, list[dict[str, Any]]] = {}
+    for task in made.bases:
+        name = architecture_of(task)
+        part = Ablation(made, {key: run for key, run in found.runs.items() if key[0] == task})
+        say(f"depth limit of the {name}")
+        claims += [
+            replace(each, claim=f"{name}, {each.claim}")
+            for each in [*ablation_claims(part), *_limits(part, folders, EXAMPLES[extent])]
+        ]
+        tables[f"{name} on {task}, by stabilizer"] = ablation_table(part)
+    findings = Findings(
+        name=NAME,
+        question=QUESTION,
+        scale=extent.value,
+        claims=tuple(claims),
+        tables=tables,
+        notes=(
+            "the vision Transformer reads patches of one pixel; the simulator's diffusion runs "
+            "along the rows of pixels laid end to end, and upwind in the decoder",
+            "accuracy of the decoder is the share of bytes told right",
+        ),
+    )
+    findings.write(folders.results)
+    return findings
+
+
+def architecture_of(task: str) -> str:
+    """Return which architecture reads a task."""
+    return next(name for name, each in TASKS.items() if each == task.removesuffix("-mini"))
+
+
+def _limits(found: Ablation, folders: Folders, examples: int) -> list[Claim]:
+    standard = label(TRANSFORMER, BOTH)
+    rows = []
+    for (_, seed), each in found.of(standard).items():
+        if not each.diverged:
+            with one_thread():
+                rows += measure(each.record, folders, examples, standard, seed)
+    return convergence_claims(rows)

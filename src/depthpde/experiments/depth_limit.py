@@ -1,0 +1,278 @@
+"""Does a Transformer have a continuous limit as its depth grows?
+
+The weights of a trained Transformer are a function of depth time, linear between its blocks. A
+network of L blocks over the same depth time takes L steps of dt = T / L with the weights it finds
+there:
+
+    u_{k+1} = u_k + dt (A + R)(u_k; θ(t_k)),    t_k = k T / L,    L = 4 … 64
+
+and is compared with the solution of the equation at four times. Without residuals there is no dt to
+shrink, u_{k+1} = F(u_k), and the same comparison shows what is missing.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from depthpde.dynamics.equation import Equation
+from depthpde.dynamics.integrator import Integrator
+from depthpde.dynamics.integrator import plan as arrange
+from depthpde.dynamics.simulator import simulate
+from depthpde.dynamics.transcribe import follow, transcribe
+from depthpde.errors import check_one_of
+from depthpde.experiments.ablation import (
+    BOTH,
+    NO_RESIDUAL,
+    SEEDS,
+    TRANSFORMER,
+    Say,
+    ablation_plan,
+    compute,
+    found_in,
+    label,
+    shape,
+)
+from depthpde.experiments.extent import Extent
+from depthpde.experiments.findings import Claim, Findings, Verdict
+from depthpde.experiments.grid import Plan
+from depthpde.experiments.judgement import judge_order, slope, spread
+from depthpde.experiments.observation import first_batch, one_thread, split_of, trained_model
+from depthpde.experiments.place import Folders
+from depthpde.experiments.record import Record, State
+from depthpde.experiments.run import RunConfig
+from depthpde.experiments.stabilization import TASKS
+from depthpde.models.pretrained import Pretrained
+from depthpde.shapes import Field, Mask
+
+NAME = "depth_limit"
+QUESTION = "Does a Transformer have a continuous limit as its depth grows at fixed depth time?"
+DEPTHS = (4, 8, 16, 32, 64)
+"""Blocks of the networks compared."""
+STOPS = 4
+"""Times, evenly spaced, at which trajectories are compared."""
+EXAMPLES = {Extent.QUICK: 4, Extent.MINI: 16, Extent.FULL: 32}
+
+
+def plan(extent: Extent = Extent.MINI, *, seeds: int | Sequence[int] | None = None) -> Plan:
+    """Return the runs whose weights are taken: those of `stabilization`, with the same records."""
+    whole = ablation_plan(
+        NAME,
+        QUESTION,
+        shape(extent, TASKS[extent]),
+        seeds=seeds or SEEDS[extent],
+        systems=(TRANSFORMER,),
+    )
+    wanted = (label(TRANSFORMER, BOTH), label(TRANSFORMER, NO_RESIDUAL))
+    return replace(whole, variants=[each for each in whole.variants if each.label in wanted])
+
+
+def reproduce(
+    results: Path,
+    *,
+    scale: str = "mini",
+    seeds: int | None = None,
+    workers: int = 1,
+    say: Say = lambda line: None,
+    data: Path | None = None,
+    prepared: Path | None = None,
+) -> Findings:
+    """Compute what is missing, measure, judge, and store the findings.
+
+    Args:
+        results: The results folder; what it holds already is not computed again.
+        scale: quick, mini or full.
+        seeds: How many; the scale's own number unless given.
+        workers: Processes.
+        say: Told how it goes.
+        data: Folder with the official files.
+        prepared: Folder of prepared tasks.
+    """
+    extent = check_one_of("scale", scale, Extent)
+    made = plan(extent, seeds=seeds)
+    folders = found_in(results, data, prepared)
+    return answer(made, folders, extent, workers=workers, say=say)
+
+
+def answer(made: Plan, folders: Folders, extent: Extent, *, workers: int, say: Say) -> Findings:
+    """Answer the question by the runs of a plan."""
+    records = compute(made, folders, workers=workers, say=say)
+    rows = []
+    for (task, variant, seed), record in records.items():
+        if record.state is State.DIVERGED:
+            continue
+        say(f"depths of {task}, {variant}, seed {seed}")
+        with one_thread():
+            rows += measure(record, folders, EXAMPLES[extent], variant, seed)
+    findings = Findings(
+        name=NAME,
+        question=QUESTION,
+        scale=extent.value,
+        claims=tuple(claims(rows)),
+        tables={"relative distance from the limit, by depth": table(rows)},
+        notes=(
+            "weights are linear in depth time between trained blocks, and constant after the last",
+            "without residuals there is no limit to compare with: the distance is that between "
+            "depth L and depth 2L",
+        ),
+    )
+    findings.write(folders.results)
+    return findings
+
+
+def measure(
+    record: Record, folders: Folders, examples: int, variant: str, seed: int
+) -> list[dict[str, Any]]:
+    """Measure how depth brings one Transformer near its limit, trained and untrained."""
+    run = RunConfig.from_dict(record.config)
+    batch = first_batch(split_of(run, folders), examples)
+    start = run.build()
+    assert isinstance(start, Pretrained), "every run builds one of ours"
+    rows = []
+    for when, model in (("untrained", start.eval()), ("trained", trained_model(record))):
+        path, sites = follow(model.double(), batch.tokens, batch.valid_mask)
+        equation = transcribe(model, weights="interpolated")
+        residual = run.model.stability.residual
+        for method in ("lie", "strang") if residual else ("lie",):
+            errors = (
+                distances(equation, path.states[0], sites, method)
+                if residual
+                else steps_apart(equation, path.states[0], sites)
+            )
+            at = {"task": run.task, "seed": seed, "variant": variant, "weights": when}
+            rows.append(at | {"method": method, "errors": errors, "order": _order(errors)})
+    return rows
+
+
+@torch.no_grad()
+def distances(equation: Equation, u0: Field, sites: Mask | None, method: str) -> list[float]:
+    """Compare networks of every depth with the solution of their equation.
+
+    max over four times of ‖u_L(t) − u(t)‖ / ‖u(t)‖
+
+    Args:
+        equation: With weights interpolated in depth.
+        u0: The field before the first block.
+        sites: True = real token.
+        method: lie for a Transformer, strang for a second-order one.
+    """
+    total = float(equation.layers or 1)
+    stops = torch.linspace(0, total, STOPS + 1, dtype=torch.float64)
+    exact = simulate(
+        equation, u0, stops, method="rk4", substeps=max(32, 16 * int(total) // STOPS),
+        valid_mask=sites,
+    ).states[1:]  # fmt: skip
+    found = []
+    for depth in DEPTHS:
+        states = network(equation, u0, sites, depth, method)[depth // STOPS :: depth // STOPS]
+        found.append(max(_relative(a, b, sites) for a, b in zip(states, exact, strict=True)))
+    return found
+
+
+@torch.no_grad()
+def steps_apart(equation: Equation, u0: Field, sites: Mask | None) -> list[float]:
+    """Compare networks without residuals of depth L and 2L: u ← F(u), whatever L is."""
+    depths = (*DEPTHS, 2 * DEPTHS[-1])
+    last = [network(equation, u0, sites, depth, "lie", dt=1.0)[-1] for depth in depths]
+    return [_relative(a, b, sites) for a, b in itertools.pairwise(last)]
+
+
+def network(
+    equation: Equation,
+    u0: Field,
+    sites: Mask | None,
+    depth: int,
+    method: str,
+    *,
+    dt: float | None = None,
+) -> list[Field]:
+    """Run a network of a depth over the equation's depth time, and return its field by block.
+
+    Args:
+        equation: With weights interpolated in depth.
+        u0: The field before the first block.
+        sites: True = real token.
+        depth: Number of blocks.
+        method: How a block steps.
+        dt: The step; depth time / depth unless given.
+    """
+    total = float(equation.layers or 1)
+    arranged = arrange(Integrator(method), equation.terms(u0, valid_mask=sites))
+    fields = [u0]
+    for block in range(depth):
+        fields.append(arranged.step(fields[-1], block * total / depth, dt or total / depth))
+    return fields
+
+
+def claims(rows: list[dict[str, Any]]) -> list[Claim]:
+    """Judge whether depth converges, how fast, and what happens without residuals."""
+    second = judge_order(
+        "Macaron Net: halves around a whole make the block a second-order step",
+        "the distance shrinks with depth to the power {mean:.2f}",
+        _orders(rows, BOTH, "strang", "trained"),
+        wanted=2.0,
+        within=0.4,
+    )
+    control = judge_order(
+        "Control: without residuals depth has no continuous limit",
+        "depths L and 2L come nearer to each other with depth to the power {mean:.2f}",
+        _orders(rows, NO_RESIDUAL, "lie", "trained"),
+        wanted=1.0,
+    )
+    denied = replace(control, verdict=_denied(control.verdict))
+    return [*convergence_claims(rows), second, denied]
+
+
+def convergence_claims(rows: list[dict[str, Any]]) -> list[Claim]:
+    """Judge whether a deeper Transformer comes nearer to its limit, trained and untrained."""
+    return [
+        judge_order(
+            f"Paper B's readers: a deeper Transformer converges to a continuous limit ({weights} "
+            "weights)",
+            "the distance from the solution shrinks with depth to the power {mean:.2f} (1 is the "
+            "order of a block as a step)",
+            _orders(rows, BOTH, "lie", weights),
+            wanted=1.0,
+        )
+        for weights in ("trained", "untrained")
+    ]
+
+
+def table(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Lay out the distance by depth, over tasks and seeds."""
+    keys = dict.fromkeys((r["variant"], r["method"], r["weights"]) for r in rows)
+    found = []
+    for variant, method, weights in keys:
+        same = [r for r in rows if (r["variant"], r["method"], r["weights"]) ==
+                (variant, method, weights)]  # fmt: skip
+        at = {"variant": variant, "step": method, "weights": weights}
+        depths = {f"L = {d}": spread([r["errors"][k] for r in same]) for k, d in enumerate(DEPTHS)}
+        found.append(at | depths | {"order": spread([r["order"] for r in same])})
+    return found
+
+
+def _orders(rows: list[dict[str, Any]], stabilizer: str, method: str, weights: str) -> list[float]:
+    wanted = (label(TRANSFORMER, stabilizer), method, weights)
+    return [r["order"] for r in rows if (r["variant"], r["method"], r["weights"]) == wanted]
+
+
+def _order(errors: Sequence[float]) -> float:
+    """Fit the slope over the three deepest networks, where it has settled."""
+    return slope(DEPTHS[-3:], errors[-3:])
+
+
+def _denied(verdict: Verdict) -> Verdict:
+    """Turn the verdict on convergence into that on its absence."""
+    turned = {Verdict.CONFIRMED: Verdict.NOT_CONFIRMED, Verdict.NOT_CONFIRMED: Verdict.CONFIRMED}
+    return turned.get(verdict, verdict)
+
+
+def _relative(u: Tensor, v: Tensor, sites: Mask | None) -> float:
+    a, b = (u, v) if sites is None else (u[sites], v[sites])
+    return float((a - b).norm() / b.norm())

@@ -1,0 +1,108 @@
+"""From paired numbers to a row of findings: how large, how sure, and what follows.
+
+A claim is *confirmed* where the whole 95 % interval lies beyond what was claimed, *partly* where
+it lies on the claimed side of zero but not beyond that, *not confirmed* where it does not, and
+*undecided* below three measurements.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from depthpde.experiments.findings import Claim, Verdict
+from depthpde.report.statistics import mean, mean_interval, sign_flip_p
+
+LEAST = 3
+"""Measurements below which nothing is decided."""
+
+
+def judge(
+    claim: str, words: str, values: Sequence[float], *, above: float = 0.0, test: bool = True
+) -> Claim:
+    """Judge a claim by numbers that must be positive, and confirm it where they exceed a mark.
+
+    Args:
+        claim: What was claimed.
+        words: What was found; ``{mean}`` stands for the mean of the values.
+        values: One for each pair of runs, or each measurement.
+        above: Beyond what the claim counts as confirmed.
+        test: Whether the values are paired differences, so that a sign-flip test applies.
+    """
+    finite = [each for each in values if math.isfinite(each)]
+    center = mean(finite) if finite else math.nan
+    said = words.format(mean=center)
+    if len(finite) < LEAST:
+        return Claim(claim=claim, finding=said, verdict=Verdict.UNDECIDED, n=len(finite))
+    found = mean_interval(finite)
+    verdict = Verdict.NOT_CONFIRMED
+    if found.low > above:
+        verdict = Verdict.CONFIRMED
+    elif found.low > 0 or center > above > 0:
+        verdict = Verdict.PARTLY
+    return Claim(
+        claim=claim,
+        finding=said,
+        verdict=verdict,
+        n=len(finite),
+        interval=(found.low, found.high),
+        p=sign_flip_p(finite) if test else None,
+    )
+
+
+def spread(values: Sequence[float | None]) -> str:
+    """Return mean ± half the 95 % interval in words, as far as there are numbers."""
+    finite = [each for each in values if each is not None and math.isfinite(each)]
+    if not finite:
+        return "–"
+    if len(finite) < 2:
+        return f"{finite[0]:.3g}"
+    found = mean_interval(finite)
+    return f"{mean(finite):.3g} ± {(found.high - found.low) / 2:.2g}"
+
+
+def judge_order(
+    claim: str, words: str, slopes: Sequence[float], *, wanted: float, within: float = 0.25
+) -> Claim:
+    """Judge a claimed order of convergence by measured slopes.
+
+    Confirmed where the whole interval of the mean slope lies within the tolerance; partly where
+    errors shrink at least with half the order.
+
+    Args:
+        claim: What was claimed.
+        words: What was found; ``{mean}`` stands for the mean slope.
+        slopes: One for each run.
+        wanted: The claimed order.
+        within: Tolerance.
+    """
+    finite = [each for each in slopes if math.isfinite(each)]
+    center = mean(finite) if finite else math.nan
+    said = words.format(mean=center)
+    if len(finite) < LEAST:
+        return Claim(claim=claim, finding=said, verdict=Verdict.UNDECIDED, n=len(finite))
+    found = mean_interval(finite)
+    verdict = Verdict.NOT_CONFIRMED
+    if wanted - within <= found.low and found.high <= wanted + within:
+        verdict = Verdict.CONFIRMED
+    elif found.low >= wanted / 2:
+        verdict = Verdict.PARTLY
+    interval = (found.low, found.high)
+    return Claim(claim=claim, finding=said, verdict=verdict, n=len(finite), interval=interval)
+
+
+def slope(sizes: Sequence[float], errors: Sequence[float]) -> float:
+    """Fit the order of convergence: minus the slope of log error over log size.
+
+    error ≈ c · size^(−order)
+
+    Args:
+        sizes: Numbers of steps, increasing.
+        errors: One for each; the fit is by least squares.
+    """
+    if len(sizes) < 2 or any(not each > 0 or not math.isfinite(each) for each in errors):
+        return math.nan
+    x, y = [math.log(each) for each in sizes], [math.log(each) for each in errors]
+    middle = sum(x) / len(x)
+    weights = [each - middle for each in x]
+    return -sum(w * b for w, b in zip(weights, y, strict=True)) / sum(w * w for w in weights)
