@@ -90,6 +90,7 @@ def test_a_saved_probe_is_drawn_by_depth_and_by_frequency(shared_results: Path) 
     assert len(view.depth) == len(json.loads(probe.read_text())["depth"]) > 1
     assert "cosine to the input by depth" in view.depth[0]
     assert len(view.filters) == 2
+    assert "after embedding" in view.filters[1]
     assert draw_doctor(record, "a run", None, None).depth == ()
 
 

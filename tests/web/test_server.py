@@ -19,10 +19,10 @@ def test_a_port_in_use_is_told_with_one_that_is_free() -> None:
         assert bound.getsockname()[1] == free
 
 
-def test_a_second_dashboard_takes_the_next_port() -> None:
+def test_a_second_dashboard_takes_another_port() -> None:
     with open_socket("127.0.0.1", None) as first, open_socket("127.0.0.1", None) as second:
         ports = [each.getsockname()[1] for each in (first, second)]
-    assert ports[0] < ports[1]
+    assert ports[0] != ports[1]
     assert all(port in PORTS for port in ports)
 
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 
 from depthpde.experiments.record import Record
+from depthpde.report.anatomy import site_of
 from depthpde.report.figures.bars import bars
 from depthpde.report.figures.curves import Line, curves
 from depthpde.report.probes import WORDS, depth_courses, measured_bands, measured_transfer
@@ -168,23 +169,26 @@ def _depth(record: Record | None, last: Look) -> tuple[Markup, ...]:
         found[name] = (course.updates, course.mean)
     if not found:
         found = {name: (range(len(each)), each) for name, each in last.series.items()}
-    first = [*(name for name in WORDS if name in found), *sorted(set(found) - set(WORDS))]
-    return tuple(
-        Markup(
-            curves(
-                [Line(name=name, x=found[name][0], y=found[name][1])],
-                title=f"{WORDS.get(name, name)} by depth",
-                x_label="depth in blocks",
-                y_label=WORDS.get(name, name),
-            )
-        )
-        for name in first[:MOST]
+    known = {name: each for name, each in found.items() if len(each[0]) > 1}
+    order = [*(name for name in WORDS if name in known), *sorted(set(known) - set(WORDS))]
+    return tuple(Markup(_by_depth(name, *known[name])) for name in order[:MOST])
+
+
+def _by_depth(name: str, depths: Sequence[float], values: Sequence[float]) -> str:
+    words = WORDS.get(name, name.replace(".", ", ").replace("_", " "))
+    stride = max(1, len(depths) // 6)
+    return curves(
+        [Line(name=words, x=depths, y=values)],
+        title=f"{words} by depth",
+        x_label="depth in blocks",
+        y_label=words,
+        x_ticks={depth: f"{depth:g}" for depth in depths[::stride]},
     )
 
 
 def _filters(record: Record) -> tuple[Markup, ...]:
     gains = [
-        Line(name=place, x=omega, y=gain)
+        Line(name=_place(place), x=omega, y=gain)
         for place, (omega, gain) in measured_transfer([record]).items()
     ]
     drawn = []
@@ -192,9 +196,15 @@ def _filters(record: Record) -> tuple[Markup, ...]:
         title, x_label = "What each frequency is multiplied with", "frequency ω, radians per site"
         drawn.append(curves(gains, title=title, x_label=x_label, y_label="H(ω), measured"))
     for place, said in measured_bands([record]).items():
-        title = f"Energy by frequency band, {place}"
-        drawn.append(bars(BANDS, said, title=title, y_label=place))
+        title = f"Energy by frequency band, {_place(place)}"
+        drawn.append(bars(BANDS, said, title=title, y_label=_place(place)))
     return tuple(Markup(each) for each in drawn)
+
+
+def _place(name: str) -> str:
+    """Call a layer by its place in the model, where its name tells it."""
+    site = site_of(name)
+    return name if site is None else site.words
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

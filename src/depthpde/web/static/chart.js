@@ -1,7 +1,7 @@
 /* Line charts in SVG: pointed at or walked with the arrow keys, coloured by the style sheet. */
 
 const SVG = "http://www.w3.org/2000/svg";
-const MARGIN = { left: 52, right: 14, top: 22, bottom: 38 };
+const MARGIN = { left: 52, right: 14, top: 27, bottom: 38 };
 const KEYS = {
   ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10, Home: -Infinity, End: Infinity,
 };
