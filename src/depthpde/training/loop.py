@@ -206,7 +206,8 @@ class _Run:
         """Make one update, and return it as a point; None where it diverged."""
         history, config = self.history, self.config
         taken = list(islice(stream, config.accumulate))
-        self.model.train()
+        if not self.model.training:  # asking every module at every update would take its time
+            self.model.train()
         self.optimizer.zero_grad(set_to_none=True)
         found = self._gradient([batch for _, batch in taken])
         bound = math.inf if config.clip is None else config.clip
@@ -231,7 +232,7 @@ class _Run:
             streams = [generator(config.seed, "recast", update, n) for n in range(len(group))]
             group = [self.recast(*each) for each in zip(group, streams, strict=True)]
         rank = (together.rank,) if together.rank else ()  # the leader draws as one alone does
-        torch.manual_seed(derive(config.seed, "update", update, *rank))
+        _seed(derive(config.seed, "update", update, *rank), self.device)
         shares = [each.to(self.device) for each in map(together.share, group) if each is not None]
         labels = sum(count_targets(each.labels) for each in group)
         part = accumulate_gradient(self.call, shares, config, labels=labels)
@@ -289,3 +290,11 @@ class _Run:
         }
         flat = {f"{kind}/{name}": v for kind, each in tensors.items() for name, v in each.items()}
         return Checkpoint(flat, self.history.to_dict())
+
+
+def _seed(value: int, device: torch.device) -> None:
+    """Set the random stream that dropout on a device draws from."""
+    if device.type == "cpu":  # torch.manual_seed asks for every other device too, and is slow
+        torch.default_generator.manual_seed(value)
+    else:
+        torch.manual_seed(value)

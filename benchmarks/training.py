@@ -1,0 +1,270 @@
+"""What training costs beside the model itself, as ratios measured in one run.
+
+    python benchmarks/training.py            print the table
+    python benchmarks/training.py --check    and exit 1 if a bar is missed
+
+    step       an update of `train` against the same update in a loop written by hand
+    buckets    real tokens a second with length buckets against padding to the longest
+    workers    a grid by two workers of one thread each against one
+    ray        a grid of short runs on a local Ray cluster against a pool of two
+
+Both sides of a ratio see the same batches and take turns, so that a noisy neighbour hits both.
+It only ever adds time, so an update's time is the least of its rounds. Where other work keeps the
+cores busy `--clock auto` counts processor seconds for the first two, and says so; the last two
+are about several processes and always count seconds: run them on a quiet machine.
+The tests of the loop run first; numbers of a wrong loop are not printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numba
+import torch
+from torch.nn import functional as F
+
+from depthpde.data.batching import Batches, Part
+from depthpde.data.library import load, prepare
+from depthpde.data.prepared import Split
+from depthpde.data.tasks import TASKS
+from depthpde.experiments.engine import sweep
+from depthpde.experiments.place import Folders, Place
+from depthpde.experiments.pool import Pool
+from depthpde.experiments.run import RunConfig
+from depthpde.experiments.settings import build_run
+from depthpde.models.classifier import Classifier
+from depthpde.models.config import ModelConfig
+from depthpde.training.loop import train
+
+ROOT = Path(__file__).parents[1]
+UPDATES = 25
+RUNS = 6
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table."""
+
+    what: str
+    value: float
+    unit: str
+    bar: float
+    least: bool
+    """Whether the bar is a lower bound."""
+    detail: str
+
+    @property
+    def passed(self) -> bool:
+        """Whether the bar is met."""
+        return self.value >= self.bar if self.least else self.value <= self.bar
+
+    def __str__(self) -> str:
+        wanted = f"{'≥' if self.least else '≤'} {self.bar:g}{self.unit}"
+        mark = "ok" if self.passed else "MISSED"
+        return f"{self.what:<10}{self.value:>7.2f}{self.unit:<3}{wanted:<9}{mark:<8}{self.detail}"
+
+
+class Clock(StrEnum):
+    """What is counted."""
+
+    AUTO = "auto"
+    """Seconds if the machine is quiet, else processor seconds."""
+    WALL = "wall"
+    """Seconds."""
+    CPU = "cpu"
+    """Processor seconds."""
+
+
+Now = Callable[[], float]
+
+
+def step(rounds: int, now: Now, prepared: Path) -> Row:
+    """Compare an update of ours with one by hand, batch by batch."""
+    run = build_run(
+        "listops-mini",
+        settings={"model.positions": ["after_embedding"], "training.updates": UPDATES},
+    )
+    split = load("listops-mini", "train", out=prepared)
+    sides = {"ours": _ours, "by hand": _by_hand}
+    least = {name: [float("inf")] * UPDATES for name in sides}
+    for turn in range(rounds + 1):
+        for name in sorted(sides, reverse=turn % 2 == 1):
+            times = list(sides[name](run, split, now))
+            if turn:
+                least[name] = [min(pair) for pair in zip(least[name], times, strict=True)]
+    # The first update of a session also allocates what the others reuse.
+    ours, by_hand = (sum(least[name][1:]) / (UPDATES - 1) for name in sides)
+    detail = f"{1000 * ours:.2f} ms against {1000 * by_hand:.2f} ms an update, 2 blocks, width 32"
+    return Row("step", ours / by_hand, "×", 1.05, False, detail)
+
+
+def _ours(run: RunConfig, split: Split, now: Now) -> list[float]:
+    stamps = []
+    model = run.build()
+    began = now()
+    train(model, split, run.training, watch=lambda history, point: stamps.append(now()))
+    return [after - before for before, after in zip([began, *stamps], stamps, strict=False)]
+
+
+def _by_hand(run: RunConfig, split: Split, now: Now) -> Iterator[float]:
+    """Train as one writes it down: no resume, no record, no several processes."""
+    config, model = run.training, run.build()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=config.learning_rate, fused=True)
+    before = now()
+    batches = Batches(split, config.batch_size, seed=config.seed).stream()
+    for _ in range(config.updates):
+        _, batch = next(batches)
+        optimizer.zero_grad()
+        logits = model(batch.tokens, batch.valid_mask)
+        loss = F.cross_entropy(logits, batch.labels)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip or 1.0)
+        optimizer.step()
+        loss.item()
+        (logits.argmax(dim=-1) == batch.labels).sum().item()
+        after = now()
+        yield after - before
+        before = after
+
+
+def buckets(rounds: int, now: Now, prepared: Path) -> Row:
+    """Compare batches of similar lengths with batches padded to the longest."""
+    split = load("listops", "train", out=prepared)
+    config = ModelConfig(dim=64, blocks=2, heads=2, hidden=128)
+    model = Classifier(config, TASKS["listops"], generator=torch.Generator().manual_seed(0))
+    sides = {name: Batches(each, 4) for name, each in _paddings(split).items()}
+    chosen = {name: _spread(each.plan(0), 6) for name, each in sides.items()}
+    spent = {name: [float("inf")] * 6 for name in sides}
+    for turn in range(max(3, rounds // 3)):
+        for name in sorted(sides, reverse=turn % 2 == 1):
+            for index, part in enumerate(chosen[name]):
+                batch = sides[name].fill(part)
+                before = now()
+                F.cross_entropy(model(batch.tokens, batch.valid_mask), batch.labels).backward()
+                spent[name][index] = min(spent[name][index], now() - before)
+    speed = {
+        name: sum(int(sides[name].fill(part).valid_mask.sum()) for part in chosen[name])
+        / sum(spent[name])
+        for name in sides
+    }
+    waste = [100 * sides[name].waste() for name in sides]
+    detail = (
+        f"{speed['buckets']:,.0f} against {speed['longest']:,.0f} real tokens/s; padding "
+        f"{waste[0]:.0f} % against {waste[1]:.0f} % of all"
+    )
+    return Row("buckets", speed["buckets"] / speed["longest"], "×", 1.7, True, detail)
+
+
+def _paddings(split: Split) -> dict[str, Split]:
+    return {"buckets": split, "longest": replace(split, padding=split.length)}
+
+
+def _spread(plan: list[Part], count: int) -> list[Part]:
+    """Take batches of every width: the middle ones of as many equal groups."""
+    whole = sorted((part for part in plan if len(part.indices) == 4), key=lambda part: part.width)
+    return [whole[(2 * index + 1) * len(whole) // (2 * count)] for index in range(count)]
+
+
+def workers(prepared: Path) -> Row:
+    """Compare a grid by two workers with the same grid by one."""
+    runs = _grid(RUNS, updates=120)
+    one, two = (_sweep(runs, lambda f, n=n: Pool(f, n, threads=1), prepared) for n in (1, 2))
+    detail = f"{two:.0f} s against {one:.0f} s for {RUNS} runs, one thread a worker"
+    return Row("workers", two / one, "×", 0.6, False, detail)
+
+
+def ray(prepared: Path) -> Row:
+    """Tell what Ray adds to a grid of short runs, its start and end included."""
+    from depthpde.experiments.ray_cluster import RayCluster
+
+    runs = _grid(4, updates=20)
+    pool = _sweep(runs, lambda folders: Pool(folders, 2, threads=1), prepared)
+    there = _sweep(runs, lambda folders: RayCluster(folders, "auto", slots=2), prepared)
+    detail = f"{there:.0f} s against {pool:.0f} s for {len(runs)} runs of 20 updates"
+    return Row("ray adds", there - pool, " s", 15.0, False, detail)
+
+
+def _grid(count: int, *, updates: int) -> list[RunConfig]:
+    settings = {"training.updates": updates, "training.evaluate_every": updates}
+    return [build_run("listops-mini", settings=settings | {"seed": n}) for n in range(count)]
+
+
+def _sweep(runs: list[RunConfig], place: Callable[[Folders], Place], prepared: Path) -> float:
+    with TemporaryDirectory() as folder:
+        folders = Folders(Path(folder), prepared=prepared)
+        began = time.perf_counter()
+        outcome = sweep(runs, place(folders), folders.results)
+        seconds = time.perf_counter() - began
+    if outcome.recorded != len(runs):
+        raise RuntimeError(f"only {outcome.recorded} of {len(runs)} runs ended: {outcome.failed}")
+    return seconds
+
+
+def choose(clock: Clock) -> Clock:
+    """Decide what `auto` means on this machine now; one thread in either case."""
+    torch.set_num_threads(1)
+    numba.set_num_threads(1)
+    quiet = os.getloadavg()[0] < 0.25 * (os.cpu_count() or 1)
+    return (Clock.WALL if quiet else Clock.CPU) if clock is Clock.AUTO else clock
+
+
+def tests_pass() -> bool:
+    """Run the tests of what is measured."""
+    files = [str(ROOT / "tests" / "training" / f"test_{name}.py") for name in ("loop", "evaluate")]
+    command = [sys.executable, "-m", "pytest", "-q", "--no-header", "-x", *files]
+    command += ["-k", "not compiled"]
+    return subprocess.run(command, cwd=ROOT, stdout=sys.stderr, check=False).returncode == 0
+
+
+def measure(chosen: list[str], rounds: int, clock: Clock, prepared: Path) -> Iterator[Row]:
+    """Prepare small versions of the tasks, and measure what was asked for."""
+    small = {"train": 2000, "validation": 200, "test": 400}
+    for task in ("listops-mini", "listops"):
+        prepare(replace(TASKS[task], splits=small), out=prepared)
+    now = time.process_time if clock is Clock.CPU else time.perf_counter
+    for name in chosen:
+        if name == "step":
+            yield step(rounds, now, prepared)
+        elif name == "buckets":
+            yield buckets(rounds, now, prepared)
+        else:
+            yield {"workers": workers, "ray": ray}[name](prepared)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Print the table; 1 where a bar is missed under ``--check``, or where the tests fail."""
+    names = ["step", "buckets", "workers", "ray"]
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--check", action="store_true", help="exit 1 if a bar is missed")
+    parser.add_argument("--json", action="store_true", help="print the rows as JSON")
+    parser.add_argument("--only", action="append", choices=names, help="may be repeated")
+    parser.add_argument("--rounds", type=int, default=12, help="rounds of the first two")
+    parser.add_argument("--clock", type=Clock, choices=list(Clock), default=Clock.AUTO)
+    args = parser.parse_args(arguments)
+    if not tests_pass():
+        print("the tests of the loop fail: no speed is printed", file=sys.stderr)
+        return 1
+    clock = choose(args.clock)
+    with TemporaryDirectory() as folder:
+        rows = list(measure(args.only or names, max(2, args.rounds), clock, Path(folder)))
+    if args.json:
+        print(json.dumps([asdict(row) for row in rows], indent=2))
+    else:
+        counted = "processor seconds" if clock is Clock.CPU else "seconds"
+        print(f"training, one thread; step and buckets in {counted}, workers and ray in seconds")
+        print(*rows, sep="\n")
+    return int(args.check and not all(row.passed for row in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
