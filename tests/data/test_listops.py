@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 
 from depthpde.data.library import load, prepare
 from depthpde.data.listops import (
-    LRA_LENGTHS,
+    LRA,
+    MINI,
     WORDS,
+    Grammar,
     baselines,
     decode,
     generate,
@@ -104,7 +106,7 @@ def test_any_symbols_are_evaluated_or_refused(symbols: list[int]) -> None:
 
 def test_generated_labels_are_the_values_and_lengths_keep_their_bounds(many) -> None:
     expressions, labels = many
-    low, high = LRA_LENGTHS
+    low, high = LRA.lengths
     assert low <= expressions.lengths.min() <= expressions.lengths.max() <= high
     starts = expressions.offsets
     for each in range(0, 20_000, 400):
@@ -138,10 +140,51 @@ def test_the_bytes_do_not_depend_on_the_workers_and_a_larger_count_adds_at_the_e
 
 
 def test_no_expression_comes_twice() -> None:
-    expressions, _ = generate(3_000, 0, lengths=(4, 5))
+    expressions, _ = generate(3_000, 0, grammar=Grammar(lengths=(4, 5)))
     starts = expressions.offsets
     seen = {expressions.tokens[starts[each] : starts[each + 1]].tobytes() for each in range(3_000)}
     assert len(seen) == 3_000
+
+
+def shape_of(symbols: np.ndarray) -> tuple[int, set[int]]:
+    """Return the depth of the deepest node, the root being at 1, and all argument counts."""
+    depth, counts, opened = 1, set(), [0]
+    for symbol in symbols.tolist():
+        if symbol == 14:
+            counts.add(opened.pop())
+            continue
+        opened[-1] += 1
+        depth = max(depth, len(opened))
+        if symbol >= 10:
+            opened.append(0)
+    return depth, counts
+
+
+@pytest.mark.parametrize(
+    "grammar",
+    [MINI, Grammar(lengths=(4, 90), operator_share=0.4, max_depth=3, max_arguments=7)],
+    ids=["mini", "flat"],
+)
+def test_trees_keep_the_depth_and_the_arguments_of_their_grammar(grammar: Grammar) -> None:
+    expressions, _ = generate(2_000, 1, grammar=grammar)
+    starts = expressions.offsets
+    shapes = [shape_of(expressions.tokens[starts[i] : starts[i + 1]]) for i in range(2_000)]
+    assert max(depth for depth, _ in shapes) == grammar.max_depth
+    assert set.union(*(counts for _, counts in shapes)) == set(range(2, grammar.max_arguments + 1))
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"operator_share": 1.5}, r"`operator_share` must lie in \[0, 1\], got 1.5"),
+        ({"max_depth": 1}, r"`max_depth` must lie in \[2, 256\], got 1"),
+        ({"max_arguments": 65}, r"`max_arguments` must lie in \[2, 64\], got 65"),
+        ({"lengths": (9, 4)}, r"`lengths` must be 1 <= least <= greatest, got \(9, 4\)"),
+    ],
+)
+def test_refuses_a_grammar_without_trees(settings: dict, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        Grammar(**{"lengths": (4, 60), **settings})
 
 
 def release(folder: Path, count: int = 4) -> Path:
@@ -218,5 +261,6 @@ def test_the_mini_task_is_prepared_without_files_and_tells_its_baselines(tmp_pat
     split = load("listops-mini", "test", out=tmp_path)
     assert len(split) == 4_000
     assert 32 <= split.lengths().min() <= split.lengths().max() <= 256
-    assert manifest["facts"]["baselines"]["root_operator"] == pytest.approx(33.3, abs=0.7)
+    assert manifest["facts"]["baselines"]["root_operator"] == pytest.approx(25.6, abs=0.7)
+    assert manifest["facts"]["grammar"]["max_depth"] == 4
     assert 1 <= split.ids(0).min() <= split.ids(0).max() <= 15

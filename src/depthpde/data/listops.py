@@ -6,6 +6,10 @@ Trees follow the grammar of Long Range Arena: a node above depth 10 is an operat
 probability 1/4 and 2 … 10 arguments, else a digit; a tree is kept if 500 < length < 2000. The
 released files were drawn without a seed and cannot be drawn again; ``listops-official`` reads
 them. Accuracy moves in steps, so the trivial baselines stand in every manifest.
+
+With that grammar a small model stays at what the first symbol tells, however short the trees.
+Those of ``listops-mini`` are flatter, with more operators and fewer arguments: a value depends on
+more than the root, and a small model gets to read some of it.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -22,11 +27,10 @@ from depthpde.data.ragged import Ragged
 from depthpde.data.source import Source
 from depthpde.data.store import Array, Writer
 from depthpde.data.task import Request, Task
+from depthpde.errors import check_range
 from depthpde.seeds import derive
 
 WORDS = (*"0123456789", "[MIN", "[MAX", "[MED", "[SM", "]")
-LRA_LENGTHS = (501, 1999)
-MINI_LENGTHS = (32, 256)
 RELEASE = Source(
     name="the Long Range Arena release",
     layout="listops-1000/basic_train.tsv, basic_val.tsv, basic_test.tsv",
@@ -38,8 +42,40 @@ _MAX_ARGUMENTS = 64
 _MAX_DEPTH = 256
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Grammar:
+    """The law of the trees, and which of them are kept."""
+
+    lengths: tuple[int, int]
+    """Least and greatest number of symbols kept."""
+    operator_share: float = 0.25
+    """Probability that a node above the greatest depth is an operator."""
+    max_depth: int = 10
+    """Greatest depth; the root has depth 1, and nodes there are digits."""
+    max_arguments: int = 10
+    """Greatest number of arguments of an operator; the least is 2."""
+
+    def __post_init__(self) -> None:
+        """Refuse a law by which no tree could be kept, or be evaluated."""
+        check_range("operator_share", self.operator_share, 0.0, 1.0)
+        check_range("max_depth", self.max_depth, 2, _MAX_DEPTH)
+        check_range("max_arguments", self.max_arguments, 2, _MAX_ARGUMENTS)
+        least, greatest = self.lengths
+        if not 1 <= least <= greatest:
+            raise ValueError(f"`lengths` must be 1 <= least <= greatest, got {self.lengths}")
+
+    @property
+    def law(self) -> tuple[float, int, int]:
+        """The numbers in the order the kernels take them."""
+        return self.operator_share, self.max_depth, self.max_arguments
+
+
+LRA = Grammar(lengths=(501, 1999))
+MINI = Grammar(lengths=(32, 256), operator_share=0.5, max_depth=4, max_arguments=5)
+
+
 def generate(
-    count: int, seed: int, *, lengths: tuple[int, int] = LRA_LENGTHS, workers: int = 1
+    count: int, seed: int, *, grammar: Grammar = LRA, workers: int = 1
 ) -> tuple[Ragged, Array]:
     """Draw distinct expressions and their values.
 
@@ -49,13 +85,13 @@ def generate(
     Args:
         count: Expressions wanted.
         seed: Seed of the stream.
-        lengths: Least and greatest length kept.
+        grammar: The law of the trees.
         workers: Threads; the result does not depend on it.
     """
-    key = derive(seed, "listops", *lengths)
+    key = derive(seed, "listops", *grammar.lengths)
     seen: set[bytes] = set()
     tokens, sizes, values = [], [], []
-    for symbols, found in _harvests(key, lengths, workers):
+    for symbols, found in _harvests(key, grammar, workers):
         ends = np.cumsum(found[:, 0])
         for end, (size, value) in zip(ends, found, strict=True):
             piece = symbols[end - size : end]
@@ -146,11 +182,12 @@ def baselines(expressions: Ragged, labels: Array) -> dict[str, float]:
 
 def recipe(task: Task, request: Request, writer: Writer) -> None:
     """Generate a ListOps task: test first, then validation, then train."""
-    lengths = MINI_LENGTHS if task.mini else LRA_LENGTHS
+    grammar = MINI if task.mini else LRA
     total = sum(task.splits.values())
     request.say(f"{task.name}: growing {total:,} trees")
-    expressions, labels = generate(total, request.seed, lengths=lengths, workers=request.workers)
+    expressions, labels = generate(total, request.seed, grammar=grammar, workers=request.workers)
     writer.facts["baselines"] = baselines(expressions, labels)
+    writer.facts["grammar"] = {name: getattr(grammar, name) for name in Grammar.__slots__}
     start = 0
     for split in reversed(list(task.splits)):
         part = np.arange(start, start + task.splits[split])
@@ -184,14 +221,17 @@ def _write(
     writer.append(split, expressions.tokens, expressions.lengths, labels)
 
 
-def _harvests(key: int, lengths: tuple[int, int], workers: int) -> Iterator[tuple[Array, Array]]:
+def _harvests(key: int, grammar: Grammar, workers: int) -> Iterator[tuple[Array, Array]]:
     """Yield the trees kept of one block of numbers after another, blocks grown in parallel."""
     from depthpde.data.listops_trees import harvest
 
     def block(number: int) -> tuple[Array, Array]:
-        symbols = np.empty(_ATTEMPTS * lengths[1], dtype=np.uint8)
+        symbols = np.empty(_ATTEMPTS * grammar.lengths[1], dtype=np.uint8)
         found = np.empty((_ATTEMPTS, 2), dtype=np.int64)
-        kept = harvest(np.uint64(key), number * _ATTEMPTS, _ATTEMPTS, *lengths, symbols, found)
+        first = number * _ATTEMPTS
+        kept = harvest(
+            np.uint64(key), first, _ATTEMPTS, grammar.law, *grammar.lengths, symbols, found
+        )
         return symbols[: int(found[:kept, 0].sum())].copy(), found[:kept]
 
     first = 0

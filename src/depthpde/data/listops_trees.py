@@ -12,9 +12,6 @@ from depthpde.data.counter import kernel
 from depthpde.data.drawing import below, uniform
 from depthpde.data.store import Array
 
-OPERATOR_SHARE = 0.25
-MAX_DEPTH = 10
-MAX_ARGUMENTS = 10
 MIN, MAX, MED, SM, CLOSE = 10, 11, 12, 13, 14
 _DRAWS = 1 << 16
 
@@ -52,16 +49,20 @@ def _median(values: Array, count: int) -> int:
 
 
 @kernel
-def grow(key: np.uint64, number: int, longest: int, symbols: Array) -> tuple[int, int]:
+def grow(
+    key: np.uint64, number: int, law: tuple[float, int, int], longest: int, symbols: Array
+) -> tuple[int, int]:
     """Write the symbols of tree ``number``, and return its length and value, or (0, 0) if too long.
 
-    A node above depth 10 is an operator with probability 1/4 and 2 … 10 arguments, else a digit.
+    With law = (share, depth, most), a node above that depth is an operator with probability
+    ``share`` and 2 … ``most`` arguments, else a digit.
     """
+    share, depth, most = law
     draw = np.uint64(number) * np.uint64(_DRAWS)
-    missing = np.zeros(MAX_DEPTH, np.int64)
-    operators = np.zeros(MAX_DEPTH, np.int64)
-    filled = np.zeros(MAX_DEPTH, np.int64)
-    values = np.zeros((MAX_DEPTH, MAX_ARGUMENTS), np.int64)
+    missing = np.zeros(depth, np.int64)
+    operators = np.zeros(depth, np.int64)
+    filled = np.zeros(depth, np.int64)
+    values = np.zeros((depth, most), np.int64)
     level = 0
     length = 0
     open_nodes = 0
@@ -69,11 +70,11 @@ def grow(key: np.uint64, number: int, longest: int, symbols: Array) -> tuple[int
         # The closing brackets of all open nodes are still to come.
         if length + 1 + open_nodes > longest:
             return 0, 0
-        operator = level + 1 < MAX_DEPTH and uniform(key, draw) <= OPERATOR_SHARE
+        operator = level + 1 < depth and uniform(key, draw) <= share
         draw += np.uint64(1)
         if operator:
             operators[level] = MIN + below(key, draw, 4)
-            missing[level] = 2 + below(key, draw + np.uint64(1), MAX_ARGUMENTS - 1)
+            missing[level] = 2 + below(key, draw + np.uint64(1), most - 1)
             draw += np.uint64(2)
             filled[level] = 0
             symbols[length] = operators[level]
@@ -105,6 +106,7 @@ def harvest(
     key: np.uint64,
     first: int,
     count: int,
+    law: tuple[float, int, int],
     shortest: int,
     longest: int,
     symbols: Array,
@@ -116,6 +118,7 @@ def harvest(
         key: Key of the stream.
         first: Number of the first tree.
         count: Trees to grow.
+        law: What ``grow`` takes.
         shortest: Least length kept.
         longest: Greatest length kept.
         symbols: Room for ``count · longest`` symbols.
@@ -124,7 +127,7 @@ def harvest(
     kept = 0
     end = 0
     for number in range(first, first + count):
-        length, value = grow(key, number, longest, symbols[end:])
+        length, value = grow(key, number, law, longest, symbols[end:])
         if length >= shortest:
             found[kept, 0] = length
             found[kept, 1] = value

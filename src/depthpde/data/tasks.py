@@ -217,7 +217,7 @@ _ALL = (
     ),
     Task(
         name="listops-mini",
-        title="ListOps with 32 to 256 symbols, generated",
+        title="ListOps with 32 to 256 symbols and flat trees, generated",
         family="listops",
         kind=Kind.SEQUENCE,
         length=256,
@@ -225,6 +225,7 @@ _ALL = (
         classes=10,
         splits=_splits(48_000, 2_000, 4_000),
         recipe=listops.recipe,
+        generator=2,
     ),
     Task(
         name="text-mini",
