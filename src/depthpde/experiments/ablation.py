@@ -18,6 +18,7 @@ from typing import Any
 from depthpde.data.library import default_data
 from depthpde.dynamics.config import SimulatorConfig
 from depthpde.experiments.engine import sweep
+from depthpde.experiments.execute import ensure_prepared
 from depthpde.experiments.extent import Extent
 from depthpde.experiments.grid import Plan, Variant, bases
 from depthpde.experiments.observation import Look, observe
@@ -176,6 +177,8 @@ def compute(
         workers: Processes; 1 computes in this one.
         say: Told how it goes.
     """
+    for run in {run.task: run for run in plan.runs}.values():
+        ensure_prepared(run, folders.data, folders.prepared, say)  # a missing file is told at once
     plan.write(folders.results)
     place: Place = Pool(folders, workers) if workers > 1 else Here(folders, say=say)
     outcome = sweep(plan.runs, place, folders.results)

@@ -1,0 +1,60 @@
+import math
+
+import pytest
+
+from depthpde.experiments.findings import Verdict
+from depthpde.experiments.judgement import judge, judge_order, slope, spread
+
+
+@pytest.mark.parametrize(
+    ("values", "verdict"),
+    [
+        ([2.0, 2.1, 1.9, 2.0], Verdict.CONFIRMED),
+        ([0.5, 0.6, 0.4, 0.5], Verdict.PARTLY),
+        ([0.5, -0.6, 0.4, -0.5], Verdict.NOT_CONFIRMED),
+        ([-2.0, -2.1, -1.9, -2.0], Verdict.NOT_CONFIRMED),
+        ([9.0, 9.0], Verdict.UNDECIDED),
+        ([9.0, 9.0, math.nan, math.inf], Verdict.UNDECIDED),
+        ([1.0, 8.0, 1.5, 0.2], Verdict.PARTLY),
+    ],
+)
+def test_a_verdict_follows_the_whole_interval(values, verdict):
+    found = judge("claim", "by {mean:.1f}", values, above=1.0)
+    assert found.verdict is verdict
+    finite = [each for each in values if math.isfinite(each)]
+    assert found.n == len(finite)
+    assert found.finding == f"by {sum(finite) / len(finite):.1f}"
+    if found.interval:
+        assert found.interval[0] <= sum(finite) / len(finite) <= found.interval[1]
+
+
+def test_paired_differences_are_tested_and_plain_numbers_are_not():
+    assert judge("c", "f", [1.0, 2.0, 3.0]).p == 0.25
+    assert judge("c", "f", [1.0, 2.0, 3.0], test=False).p is None
+
+
+@pytest.mark.parametrize(
+    ("slopes", "verdict"),
+    [
+        ([1.0, 1.02, 0.98], Verdict.CONFIRMED),
+        ([0.7, 0.71, 0.69], Verdict.PARTLY),
+        ([2.0, 2.01, 1.99], Verdict.PARTLY),
+        ([0.1, 0.0, 0.2], Verdict.NOT_CONFIRMED),
+        ([1.0], Verdict.UNDECIDED),
+    ],
+)
+def test_an_order_is_confirmed_within_its_tolerance_only(slopes, verdict):
+    assert judge_order("c", "{mean:.2f}", slopes, wanted=1.0).verdict is verdict
+
+
+def test_the_slope_of_a_power_law_is_its_power():
+    sizes = (4, 8, 16)
+    assert slope(sizes, [3 * n**-2.5 for n in sizes]) == pytest.approx(2.5)
+    assert math.isnan(slope(sizes, [1.0, 0.0, 1.0])), "an error of zero has no logarithm"
+    assert math.isnan(slope((4,), [1.0]))
+
+
+def test_a_spread_says_what_there_is():
+    assert spread([]) == "–"
+    assert spread([None, 2.5]) == "2.5"
+    assert spread([1.0, 2.0, 3.0, None]) == "2 ± 2.5"
