@@ -12,9 +12,15 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import statistics
 import sys
 import time
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dynamics.zoo import Case
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
@@ -33,10 +39,10 @@ def calibrate() -> None:
 
     healthy: dict[Illness, list[float]] = {illness: [] for illness in Illness}
     broken: dict[Illness, list[float]] = {illness: [] for illness in Illness}
-    patients = [animal.build(case) for animal, case in cases(HEALTHY, CALIBRATION)]
-    real = pretrained()
-    for patient in [*patients, *([real] if real else [])]:
-        for illness, value in sign_values(patient).items():
+    builders = [partial(animal.build, case) for animal, case in cases(HEALTHY, CALIBRATION)]
+    for build in (*builders, pretrained):
+        patient = build()
+        for illness, value in sign_values(patient).items() if patient else ():
             healthy[illness].append(value)
     for animal, case in cases(BROKEN, CALIBRATION):
         value = sign_values(animal.build(case)).get(animal.illness)
@@ -87,39 +93,60 @@ def confusion() -> None:
 
 
 def overhead() -> None:
-    """Train with and without the doctor, step by step in turns, and print the ratio."""
+    """Print what looking adds to a training at the default interval.
+
+    Processor seconds on one thread, so that other work on the machine does not count.
+    """
+    import torch
+
+    from depthpde.dynamics.live import EVERY
+    from dynamics.zoo import Case
+
+    torch.set_num_threads(1)
+    for case in (
+        Case(seed=0, dim=64, blocks=2, length=128, batch=32),
+        Case(seed=0, dim=128, blocks=4, length=256, batch=16),
+    ):
+        usual, looked_at = step_seconds(case)
+        look = looked_at - usual
+        print(
+            f"{case.blocks} blocks, dim {case.dim}, length {case.length}, batch {case.batch}: "
+            f"a step {1e3 * usual:.0f} ms, a look {1e3 * look:.0f} ms, "
+            f"every {EVERY}: {look / (EVERY * usual):.2%} of the training time"
+        )
+
+
+def step_seconds(case: Case) -> tuple[float, float]:
+    """Give the median time of a training step, and of one that is looked at, in turns."""
     import torch
 
     from depthpde.dynamics.live import Doctor
-    from dynamics.zoo import CLASSES, Case, classifier
+    from dynamics.zoo import CLASSES, classifier
 
-    case = Case(seed=0, dim=64, blocks=4, length=128, batch=32)
     model = classifier(case).model.train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     draw = torch.Generator().manual_seed(0)
 
-    def step(doctor: Doctor | None) -> float:
+    def step(doctor: Doctor | None = None) -> float:
         ids = torch.randint(1, case.words, (case.batch, case.length), generator=draw)
         labels = torch.randint(0, CLASSES, (case.batch,), generator=draw)
-        began = time.perf_counter()
+        began = time.process_time()
         loss = torch.nn.functional.cross_entropy(model(ids), labels)
         optimizer.zero_grad()
         loss.backward()
         if doctor is not None:
             doctor.step()
         optimizer.step()
-        return time.perf_counter() - began
+        return time.process_time() - began
 
-    updates = 400
-    with Doctor(model) as doctor:
-        watched = [step(doctor) for _ in range(updates)]
-    plain = [step(None) for _ in range(updates)]
-    typical = sorted(plain)[updates // 2]
-    extra = sum(watched) / updates / typical - 1
-    print(f"{doctor.summary()}")
-    print(
-        f"a step {1e3 * typical:.1f} ms without; with the doctor every {doctor.every}: {extra:+.1%}"
-    )
+    for _ in range(3):  # warm up
+        step()
+    plain, looking = [], []
+    for _ in range(8):
+        plain += [step(), step()]
+        with Doctor(model, budget=None, say=lambda line: None) as doctor:
+            looking.append(step(doctor))
+    return statistics.median(plain), statistics.median(looking)
 
 
 def main() -> None:

@@ -242,6 +242,15 @@ def test_activation_checkpointing_is_seen_once():
     assert len(found["gradient.stream"].finite()) == 3
 
 
+def test_of_two_documents_the_first_is_recorded():
+    model, ids, other = classifier(documents=2), tokens(), tokens(length=7)
+    both = {"inputs": ids, "second_inputs": other}
+    one = probe(model, both, baseline=False)
+    swapped = probe(model, {"inputs": ids, "second_inputs": other.flip(0)}, baseline=False)
+    assert one.tokens == ids.numel()
+    assert one["rank.residual"].values == swapped["rank.residual"].values
+
+
 def test_sequences_of_padding_alone_are_left_out_and_said():
     mask = torch.ones(4, 12, dtype=torch.bool)
     mask[1] = False

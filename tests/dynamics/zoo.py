@@ -60,9 +60,7 @@ CALIBRATION = [
 ]
 VALIDATION = [
     Case(seed, dim, blocks, length, words=47)
-    for seed, (dim, blocks, length) in enumerate(
-        [(24, 6, 28), (40, 4, 18), (56, 9, 22)], start=100
-    )
+    for seed, (dim, blocks, length) in enumerate([(24, 6, 28), (40, 4, 18), (56, 9, 22)], start=100)
 ]
 
 
@@ -508,18 +506,20 @@ def examine() -> list[Finding]:
     """Let the doctor see the whole validation zoo."""
     thresholds = Thresholds.read()
     found = []
-    real = pretrained()
-    patients = [
-        (animal.name, animal.illness, animal.build(case))
-        for animal, case in cases([*HEALTHY, *BROKEN], VALIDATION)
-    ]
-    if real is not None:
-        patients.append(("MiniLM, pretrained", None, real))
-    for name, truth, patient in patients:
+    for name, truth, patient in patients():
         said = judge(trajectory_of(patient), thresholds)
         watch = tuple(each.illness for each in said.verdicts if each.grade is Grade.WATCH)
         found.append(Finding(name, truth, said.illnesses, watch))
     return found
+
+
+def patients() -> Iterator[tuple[str, Illness | None, Patient]]:
+    """All of the validation zoo, one after the other."""
+    for animal, case in cases([*HEALTHY, *BROKEN], VALIDATION):
+        yield animal.name, animal.illness, animal.build(case)
+    real = pretrained()
+    if real is not None:
+        yield "MiniLM, pretrained", None, real
 
 
 def confusion_table(findings: list[Finding]) -> str:
