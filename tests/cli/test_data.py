@@ -28,6 +28,10 @@ def test_the_list_tells_sizes_and_what_is_missing(tmp_path: Path, out: Path, cap
     text = capsys.readouterr().out
     for name in TASKS:
         assert f"{name} " in text
+    head, *lines = text.partition("\n\n")[0].splitlines()
+    titles = [task.title for task in TASKS.values()]
+    starts = [line.index(title) for line, title in zip(lines, titles, strict=True)]
+    assert starts == [head.index("what")] * len(TASKS)
     assert "missing: CIFAR-10 — get it from https://www.cs.toronto.edu" in text
     assert main(["data", "list", "--data", str(tmp_path), "--out", str(out), "--json"]) == 0
     status = {row["task"]: row["status"] for row in said(capsys)["tasks"]}

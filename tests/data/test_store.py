@@ -70,7 +70,7 @@ def test_writing_again_replaces_the_whole_folder(tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.iterdir()] == ["x"]
 
 
-def test_a_killed_writer_leaves_only_a_hidden_folder(tmp_path: Path) -> None:
+def test_a_killed_writer_leaves_only_a_hidden_folder_which_the_next_removes(tmp_path: Path) -> None:
     code = (
         "import os, sys, numpy as np; from pathlib import Path\n"
         "from depthpde.data.store import Writer\n"
@@ -80,7 +80,15 @@ def test_a_killed_writer_leaves_only_a_hidden_folder(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "x")], check=False)
     assert done.returncode == 9
-    assert all(each.name.startswith(".x.partial") for each in tmp_path.iterdir())
+    (left,) = tmp_path.iterdir()
+    assert left.name.startswith(".x.partial-")
+    running = left.with_name(f"{left.name.rpartition('-')[0]}-{os.getppid()}")
+    elsewhere = left.with_name(f".x.partial-another_machine-{left.name.rpartition('-')[2]}")
+    other = left.with_name(left.name.replace(".x.", ".y."))
+    for each in (running, elsewhere, other):
+        each.mkdir()
+    write(tmp_path / "x")
+    assert set(tmp_path.iterdir()) == {tmp_path / "x", running, elsewhere, other}
 
 
 @pytest.mark.skipif(os.name != "posix", reason="limits of file sizes are a POSIX thing")

@@ -113,15 +113,23 @@ def _list(args: argparse.Namespace) -> int:
 
 
 def _print_rows(rows: list[dict[str, Any]]) -> None:
-    print(
-        f"{'task':20} {'status':9} {'length':>6} {'classes':>7} {'train/validation/test':>27}  what"
-    )
-    for row in rows:
-        sizes = "/".join(f"{count:,}" for count in row["splits"].values())
-        print(
-            f"{row['task']:20} {row['status']:9} {row['length']:>6,} {row['classes']:>7} "
-            f"{sizes:>27}  {row['title']}"
+    head = ("task", "status", "length", "classes", "train/validation/test", "what")
+    cells = [
+        (
+            row["task"],
+            row["status"],
+            f"{row['length']:,}",
+            str(row["classes"]),
+            "/".join(f"{count:,}" for count in row["splits"].values()),
+            row["title"],
         )
+        for row in rows
+    ]
+    widths = [max(map(len, column)) for column in zip(head, *cells, strict=True)]
+    for cell in (head, *cells):
+        name, status, *numbers, what = cell
+        middle = " ".join(f"{n:>{w}}" for n, w in zip(numbers, widths[2:5], strict=True))
+        print(f"{name:{widths[0]}} {status:{widths[1]}} {middle}  {what}")
 
 
 def _prepare(args: argparse.Namespace) -> int:

@@ -2,7 +2,8 @@
 
 A prepared task is a folder with one file for each column (``train.tokens.u8``,
 ``train.offsets.i64``, ``train.labels.u8`` …) and ``manifest.json``. Everything is written into a
-hidden sibling folder, flushed to the disk, and renamed: no reader ever sees half of it.
+hidden sibling folder, flushed to the disk, and renamed: no reader ever sees half of it. What a
+killed run left there is removed by the next one on the same machine.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ import errno
 import hashlib
 import json
 import os
+import re
 import shutil
+import socket
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -69,14 +72,15 @@ class Writer:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.partial = folder.parent / f".{folder.name}.partial-{os.getpid()}"
+        self.partial = _hidden(folder, "partial")
         self.facts: dict[str, Any] = {}
         self.sources: list[dict[str, Any]] = []
         self._columns: dict[str, Column] = {}
         self._labels: dict[str, Array] = {}
 
     def __enter__(self) -> Self:
-        shutil.rmtree(self.partial, ignore_errors=True)
+        for each in (self.partial, *_leftovers(self.folder)):
+            shutil.rmtree(each, ignore_errors=True)
         self.partial.mkdir(parents=True)
         return self
 
@@ -185,9 +189,37 @@ def _flush_folder(folder: Path) -> None:
 
 def _replace(new: Path, place: Path) -> None:
     """Move a whole folder into place; an older one there is moved aside first, then removed."""
-    old = place.parent / f".{place.name}.old-{os.getpid()}"
+    old = _hidden(place, "old")
     if place.exists():
         os.rename(place, old)
     os.rename(new, place)
     _flush_folder(place.parent)
     shutil.rmtree(old, ignore_errors=True)
+
+
+def _hidden(folder: Path, kind: str) -> Path:
+    """Return where this process keeps what is not the folder yet, or no more."""
+    return folder.parent / f".{folder.name}.{kind}-{_host()}-{os.getpid()}"
+
+
+def _leftovers(folder: Path) -> list[Path]:
+    """Return what processes of this machine that have ended left beside a folder."""
+    form = re.compile(rf"\.{re.escape(folder.name)}\.(?:partial|old)-{re.escape(_host())}-(\d+)")
+    if not folder.parent.is_dir():
+        return []
+    found = ((each, form.fullmatch(each.name)) for each in folder.parent.iterdir())
+    return [each for each, match in found if match is not None and not _alive(int(match[1]))]
+
+
+def _host() -> str:
+    return re.sub(r"\W", "_", socket.gethostname())
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True
