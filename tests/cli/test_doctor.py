@@ -132,3 +132,15 @@ def test_text_needs_a_tokenizer_and_lines(here, capsys):
     (here / "some.txt").write_text("depth is time\n")
     assert main(["doctor", "--hf", "bert", "--text", "some.txt"]) == 2
     assert "`--text` needs a tokenizer beside the model" in capsys.readouterr().err
+
+
+def test_says_which_extra_is_missing(here, capsys, monkeypatch):
+    (here / "theirs").mkdir()
+    (here / "theirs" / "config.json").write_text("{}")
+
+    def absent(name):
+        raise ImportError(name)
+
+    monkeypatch.setattr("depthpde.cli.subject.import_module", absent)
+    assert main(["doctor", "--hf", "theirs"]) == 2
+    assert "`--hf` needs transformers; pip install 'depthpde[hf]'" in capsys.readouterr().err

@@ -29,7 +29,7 @@ GROUPS = ("drift", "rank", "attention")
 
 def random_weights(model: nn.Module, seed: int = 0) -> dict[str, Tensor]:
     """Draw a matrix of the same mean and spread for each matrix of a model."""
-    drawn = {}
+    drawn: dict[str, Tensor] = {}
     for name, weight in model.named_parameters():
         if weight.ndim < 2 or not weight.is_floating_point():
             continue

@@ -13,14 +13,15 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from depthpde.dynamics.doctor_page import render_page
 from depthpde.dynamics.illness import Illness, Sign, signs
 from depthpde.dynamics.probe import Batch, Loss, probe
 from depthpde.dynamics.survey import GROUPS
-from depthpde.dynamics.thresholds import Grade, Threshold, Thresholds
+from depthpde.dynamics.thresholds import Grade, Thresholds
 from depthpde.dynamics.trajectory import Trajectory
+from depthpde.dynamics.verdict import Verdict, one_a_row, worst_first, worst_grade
 from depthpde.insertion.family import Family
 
-ORDER = {Grade.ILL: 0, Grade.WATCH: 1, Grade.HEALTHY: 2}
 NAMES = {
     "gradient": "gradients",
     "attention": "attention entropy",
@@ -29,24 +30,6 @@ NAMES = {
     "spectrum.weights": "spectra of weights",
 }
 """What a person calls what is missing."""
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """How one illness stands."""
-
-    illness: Illness
-    grade: Grade
-    value: float
-    """The number it is known by."""
-    evidence: str
-    threshold: Threshold
-
-    @property
-    def advice(self) -> str:
-        """What to do; empty for the healthy."""
-        limit = self.threshold
-        return {Grade.HEALTHY: "", Grade.WATCH: limit.mild, Grade.ILL: limit.advice}[self.grade]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +44,7 @@ class Diagnosis:
     @property
     def grade(self) -> Grade:
         """The worst grade."""
-        return self.verdicts[0].grade if self.verdicts else Grade.HEALTHY
+        return worst_grade(self.verdicts)
 
     @property
     def illnesses(self) -> tuple[Illness, ...]:
@@ -70,11 +53,10 @@ class Diagnosis:
 
     def save(self, path: str | Path) -> Path:
         """Write the diagnosis as one self-contained HTML page, and return where it is."""
-        from depthpde.dynamics.doctor_page import render_page
-
+        page = render_page(self.head(), self.trajectory, self.verdicts, self.unmeasured)
         target = Path(path)
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(render_page(self), encoding="utf-8")
+        target.write_text(page, encoding="utf-8")
         return target
 
     def to_dict(self) -> dict[str, Any]:
@@ -107,16 +89,9 @@ class Diagnosis:
         )
         return " · ".join(parts)
 
-    def rows(self) -> list[Verdict]:
-        """List one verdict a row, the worst first: two illnesses of one row show the worse."""
-        shown: dict[str, Verdict] = {}
-        for each in self.verdicts:
-            shown.setdefault(each.threshold.row, each)
-        return list(shown.values())
-
     def __str__(self) -> str:
         """Print the verdicts as a person reads them."""
-        rows = self.rows()
+        rows = one_a_row(self.verdicts)
         wide = max((len(each.threshold.row) for each in rows), default=0)
         lines = [self.head()]
         for each in rows:
@@ -181,8 +156,7 @@ def judge(trajectory: Trajectory, thresholds: Thresholds | None = None) -> Diagn
         unmeasured.setdefault(NAMES.get(name, name), why)
     if "attention" in trajectory.missing:
         unmeasured.pop(NAMES["coupling.frozen"], None)
-    verdicts.sort(key=lambda each: ORDER[each.grade])
-    return Diagnosis(trajectory, tuple(verdicts), unmeasured)
+    return Diagnosis(trajectory, worst_first(verdicts), unmeasured)
 
 
 def spell_count(count: int) -> str:

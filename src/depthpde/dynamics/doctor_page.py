@@ -5,14 +5,15 @@ One file of HTML that needs no network and no script; it follows the reader's li
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
 from depthpde import __version__
 from depthpde.dynamics.chart import Line, grid_chart, line_chart
-from depthpde.dynamics.doctor import Diagnosis
 from depthpde.dynamics.thresholds import Grade
-from depthpde.dynamics.trajectory import Series, Trajectory, numbers, spell
+from depthpde.dynamics.trajectory import Trajectory, numbers, spell
+from depthpde.dynamics.verdict import Verdict, one_a_row, worst_grade
 
 MARKS = {Grade.HEALTHY: "✓", Grade.WATCH: "!", Grade.ILL: "✗"}
 """A sign beside the word, so that no grade is told by colour alone."""
@@ -32,8 +33,17 @@ class Figure:
     caption: str
 
 
-def render_page(diagnosis: Diagnosis) -> str:
-    """Render a diagnosis as one self-contained HTML page."""
+def render_page(
+    head: str, seen: Trajectory, verdicts: Sequence[Verdict], unmeasured: Mapping[str, str]
+) -> str:
+    """Render a diagnosis as one self-contained HTML page.
+
+    Args:
+        head: What was examined, in one line.
+        seen: What was measured.
+        verdicts: The worst first.
+        unmeasured: What has no verdict, and why.
+    """
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
@@ -41,21 +51,20 @@ def render_page(diagnosis: Diagnosis) -> str:
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     template = environment.from_string(_asset("depthpde.dynamics", "doctor.html"))
-    figures = _figures(diagnosis)
+    figures, grade = _figures(seen, verdicts), worst_grade(verdicts)
     return template.render(
         version=__version__,
-        head=diagnosis.head(),
-        seen=diagnosis.trajectory,
-        grade=diagnosis.grade.value,
-        summary=SUMMARY[diagnosis.grade],
-        rows=diagnosis.rows(),
-        all=diagnosis.verdicts,
-        unmeasured=diagnosis.unmeasured,
+        head=head,
+        seen=seen,
+        grade=grade.value,
+        summary=SUMMARY[grade],
+        rows=one_a_row(verdicts),
+        all=verdicts,
+        unmeasured=unmeasured,
         marks={grade.value: mark for grade, mark in MARKS.items()},
         first=figures[:1],
         figures=figures[1:],
         spell=spell,
-        number=_number,
         markup=Markup,
         style=Markup(
             _asset("depthpde.theory", "page.css") + _asset("depthpde.dynamics", "doctor.css")
@@ -63,9 +72,8 @@ def render_page(diagnosis: Diagnosis) -> str:
     )
 
 
-def _figures(diagnosis: Diagnosis) -> list[Figure]:
-    seen = diagnosis.trajectory
-    limits = {each.threshold.row: each.threshold.ill for each in diagnosis.verdicts}
+def _figures(seen: Trajectory, verdicts: Sequence[Verdict]) -> list[Figure]:
+    limits = {each.threshold.row: each.threshold.ill for each in verdicts}
     found = [
         _lines(seen, "Likeness to the input", ("drift.centred_cosine", "drift.cosine")),
         _lines(seen, "Differences between tokens", ("rank.residual",), limit=limits.get("rank")),
@@ -127,10 +135,6 @@ def _bands(seen: Trajectory) -> Figure | None:
 
 def _plain(values: tuple[float | list[float], ...]) -> list[float]:
     return [numbers(value)[0] for value in values]
-
-
-def _number(series: Series, k: int) -> str:
-    return spell(series.values[k])
 
 
 def _asset(package: str, name: str) -> str:
