@@ -52,18 +52,18 @@ def test_workers_compute_the_same_records_as_this_process(run, prepared, tmp_pat
 def test_every_worker_has_its_share_of_the_cores_and_serves_many_runs(run, prepared, tmp_path):
     runs = seeds(run, 4)
     pool = Pool(Folders(tmp_path, None, prepared), 2, nice=3)
-    told = {}
+    niceness: dict[int, int] = {}
 
     def watch(ended):
-        told.update(
-            {each: said["pid"] for each, said in statuses(tmp_path).items() if "pid" in said}
-        )
+        for said in statuses(tmp_path).values():
+            if "pid" in said:
+                niceness[said["pid"]] = os.getpriority(os.PRIO_PROCESS, said["pid"])
 
     assert sweep(runs, pool, tmp_path, watch=watch).recorded == 4
-    share = max(1, cores() // 2)
     threads = [each.environment["threads"] for each in read_records(tmp_path).found.values()]
-    assert threads == [share] * 4
-    assert len(set(told.values())) <= 2
+    assert threads == [max(1, cores() // 2)] * 4
+    assert 1 <= len(niceness) <= 2
+    assert set(niceness.values()) == {os.getpriority(os.PRIO_PROCESS, 0) + 3}
 
 
 class Assassin:
@@ -87,7 +87,7 @@ def test_a_worker_that_is_killed_loses_its_attempt_and_nothing_else(
 ):
     longer = {"updates": 40, "checkpoint_every": 20, "evaluate_every": 40}
     runs = seeds(replace(run, training=replace(run.training, **longer)), 3)
-    pool = Pool(Folders(tmp_path, None, prepared), 1)
+    pool = Pool(Folders(tmp_path, None, prepared), 1, threads=1)
     assassin = Assassin(tmp_path, runs[1], 1, monkeypatch)
     outcome = sweep(runs, pool, tmp_path, watch=assassin)
     assert (outcome.recorded, outcome.failed) == (3, {})
@@ -97,7 +97,7 @@ def test_a_worker_that_is_killed_loses_its_attempt_and_nothing_else(
 def test_a_run_whose_workers_are_all_killed_ends_as_failed_and_says_how(
     run, prepared, tmp_path, monkeypatch
 ):
-    pool = Pool(Folders(tmp_path, None, prepared), 1)
+    pool = Pool(Folders(tmp_path, None, prepared), 1, threads=1)
     long = endless(run)
     outcome = sweep(
         [long], pool, tmp_path, retries=1, watch=Assassin(tmp_path, long, 9, monkeypatch)
@@ -113,7 +113,7 @@ def test_a_disk_that_takes_no_more_fails_the_run_and_the_rest_goes_on(run, prepa
     large = replace(run, model=ModelConfig(dim=256, blocks=1, heads=2))
     runs = [large, *seeds(run, 1)]
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    pool = Pool(Folders(tmp_path, None, prepared), 1)
+    pool = Pool(Folders(tmp_path, None, prepared), 1, threads=1)
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (2 * 2**20, before[1]))  # workers inherit it
         outcome = sweep(runs, pool, tmp_path)
@@ -138,7 +138,7 @@ def test_a_worker_that_cannot_start_is_told_as_death_with_its_last_words(
 
 
 def test_workers_end_with_the_pool(run, prepared, tmp_path):
-    pool = Pool(Folders(tmp_path, None, prepared), 1)
+    pool = Pool(Folders(tmp_path, None, prepared), 1, threads=1)
     pool.start(endless(run))
     folder = tmp_path / "runs" / endless(run).id
     while not (folder / "metrics.jsonl").exists():
