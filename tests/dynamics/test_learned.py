@@ -169,6 +169,14 @@ def test_a_saved_simulator_comes_back_to_the_bit(tmp_path):
     assert torch.equal(again(tokens()), model(tokens()))
 
 
+def test_refuses_a_folder_that_holds_no_simulator(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"`path` must be a folder with config.json and"):
+        Simulator.from_pretrained(tmp_path)
+    folder = seeded(Classifier, ModelConfig(**SMALL)).save_pretrained(tmp_path / "classifier")
+    with pytest.raises(ValueError, match="must be of a Simulator, got 'Classifier'"):
+        Simulator.from_pretrained(folder)
+
+
 def test_the_builder_takes_the_kind_of_the_task():
     config = ModelConfig(dim=8, heads=2)
     listops = build_simulator(config, SimulatorConfig(), TASKS["listops-mini"])

@@ -85,6 +85,12 @@ class Simulated(Pretrained):
     def from_pretrained(cls, path: str | Path) -> Self:
         """Bring a saved simulator back from its folder, in evaluation mode."""
         folder = Path(path)
+        missing = [name for name in (CONFIG, WEIGHTS) if not (folder / name).is_file()]
+        if missing:
+            raise FileNotFoundError(
+                f"`path` must be a folder with {CONFIG} and {WEIGHTS}, got {folder} without "
+                f"{' and '.join(missing)}; write one with save_pretrained"
+            )
         config = cls._read_config(folder / CONFIG)
         said = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
         simulator = SimulatorConfig.from_dict(said[KIND])
