@@ -25,6 +25,10 @@ PATIENCE = 40.0
 """Seconds after which something that should have happened has not; the machine may be busy."""
 
 
+class ProtocolError(Exception):
+    """The browser could not do what it was asked, such as in a page that is being replaced."""
+
+
 class Browser:
     """One window of one browser; remembers everything its console said."""
 
@@ -72,7 +76,8 @@ class Browser:
         while True:
             said = json.loads(self.socket.recv(timeout=PATIENCE))
             if said.get("id") == self.number:
-                assert "error" not in said, said["error"]
+                if "error" in said:
+                    raise ProtocolError(f"{method}: {said['error']['message']}")
                 return said["result"]
             self._note(said)
 
@@ -92,8 +97,15 @@ class Browser:
         return found["result"].get("value")
 
     def wait(self, expression: str) -> None:
-        """Wait until an expression is true in the page."""
-        self._until(lambda: self.ask(expression), expression)
+        """Wait until an expression is true in the page, or in the one that takes its place."""
+
+        def holds() -> bool:
+            try:
+                return bool(self.ask(expression))
+            except ProtocolError:
+                return False
+
+        self._until(holds, expression)
 
     def size(self, width: int, height: int) -> None:
         """Give the page the size of a screen."""

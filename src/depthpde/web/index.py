@@ -1,9 +1,9 @@
 """What a results folder holds, kept in memory and brought up to date by what has changed.
 
-A look costs one file time for a finished run and four for any other, and reads only what changed.
-Files are put in place by renaming, which changes the time of their folder; what was changed
-otherwise inside a finished run is seen within sixteen looks. Nothing is written, and nothing that
-lies outside the results folder is read, whatever links say.
+A look lists the folder, asks four file times of every run that has not finished, and reads only
+what changed. Finished runs do not change; in case one does after all, they are looked at in turns,
+each at every sixteenth look. Nothing is written, and nothing that lies outside the results folder
+is read, whatever links say.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from depthpde.experiments.record import (
 from depthpde.report.results import LOOSE
 from depthpde.report.spelling import plain
 
-FILES = ("", CONFIG, STATUS, RESULT)
-"""Whose change means that a run must be read again; first the folder itself."""
+FILES = (".", CONFIG, STATUS, RESULT)
+"""Whose change means that a run must be read again; the folder's own for files that come and go."""
 TURNS = 16
-"""Finished runs are looked at closely in turns: a sixteenth of them at every look."""
-PATIENCE = 0.3
+"""Finished runs are looked at in turns: a sixteenth of them at every look."""
+PATIENCE = 0.25
 """Seconds that one look may read before it shows what it has; the rest comes with the next."""
 OUTSIDE = "leads outside of the results folder, where the dashboard does not read"
 
@@ -136,6 +136,7 @@ class Index:
         self._snapshot = Snapshot(entries={}, grids={}, broken=(), unread=0, version=0, now=0.0)
         self._records: dict[str, tuple[Signature, Record]] = {}
         self._first: dict[str, Entry] = {}
+        self._settled: set[str] = set()
         self._looks = 0
 
     def look(self, patience: float = PATIENCE) -> Snapshot:
@@ -205,17 +206,11 @@ class Index:
 
     def _folders(self) -> Iterator[tuple[str, Signature]]:
         for number, each in enumerate(self._scan(RUNS)):
-            if not (each.is_symlink() or each.is_dir(follow_symlinks=False)):
-                continue
             key = f"{RUNS}/{each.name}"
-            folder, known = _signature(each.path), self._signatures.get(key)
-            entry = self._entries.get(each.name)
-            settled = entry is not None and entry.state in FINISHED
-            if settled and known and known[0] == folder and (number + self._looks) % TURNS:
-                yield key, known
-            else:
-                files = (_signature(f"{each.path}/{name}") for name in FILES[1:])
-                yield key, (folder, *files)
+            if key in self._settled and (number + self._looks) % TURNS:
+                yield key, self._signatures[key]
+            elif each.is_symlink() or each.is_dir(follow_symlinks=False):
+                yield key, tuple(_signature(f"{each.path}/{name}") for name in FILES)
 
     def _grid_files(self) -> Iterator[tuple[str, Signature]]:
         for each in self._scan(GRIDS):
@@ -234,6 +229,7 @@ class Index:
 
     def _forget(self, key: str) -> None:
         self._signatures.pop(key, None)
+        self._settled.discard(key)
         self._broken.pop(key, None)
         self._grids.pop(key, None)
         self._entries.pop(key.removeprefix(f"{RUNS}/"), None)
@@ -245,7 +241,9 @@ class Index:
             if key.startswith(f"{GRIDS}/"):
                 self._grids[key] = read_grid(path)
             else:
-                self._entries[path.name] = self._timed(summarize(read_record(path)))
+                entry = self._entries[path.name] = self._timed(summarize(read_record(path)))
+                if entry.state in FINISHED:
+                    self._settled.add(key)
         except (ValueError, KeyError, TypeError, OSError) as error:
             reason = str(error).replace(f"{self.root}{os.sep}", "")
             self._broken[key] = Broken(Path(key), reason)

@@ -42,6 +42,8 @@ class Pages:
             lstrip_blocks=True,
         )
         self.environment.globals.update(folder=folder, version=__version__)
+        for name in self.environment.list_templates():
+            self.environment.get_template(name)  # compiled now: the first visitor waits for none
 
     def render(self, name: str, **values: Any) -> str:
         """Render a whole page."""
