@@ -13,6 +13,8 @@ from depthpde.experiments.judgement import judge, judge_order, slope, spread
         ([0.5, 0.6, 0.4, 0.5], Verdict.PARTLY),
         ([0.5, -0.6, 0.4, -0.5], Verdict.NOT_CONFIRMED),
         ([-2.0, -2.1, -1.9, -2.0], Verdict.NOT_CONFIRMED),
+        ([3.0, -3.2, 2.5, -2.4], Verdict.UNDECIDED),
+        ([3.0, -3.2, 2.5, -2.4, 3.1, -3.0, 2.2, -2.1], Verdict.NOT_CONFIRMED),
         ([9.0, 9.0], Verdict.UNDECIDED),
         ([9.0, 9.0, math.nan, math.inf], Verdict.UNDECIDED),
         ([1.0, 8.0, 1.5, 0.2], Verdict.PARTLY),

@@ -1,8 +1,9 @@
 """From paired numbers to a row of findings: how large, how sure, and what follows.
 
 A claim is *confirmed* where the whole 95 % interval lies beyond what was claimed, *partly* where
-it lies on the claimed side of zero but not beyond that, *not confirmed* where it does not, and
-*undecided* below three measurements.
+it lies on the claimed side of zero but not beyond that, and *not confirmed* elsewhere. It is
+*undecided* below three measurements, and where the interval reaches from nothing to more than was
+claimed while the runs are too few for any difference to be significant.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import math
 from collections.abc import Sequence
 
 from depthpde.experiments.findings import Claim, Verdict
-from depthpde.report.statistics import mean, mean_interval, sign_flip_p
+from depthpde.report.statistics import mean, mean_interval, sign_flip_p, too_few
 
 LEAST = 3
 """Measurements below which nothing is decided."""
@@ -40,6 +41,8 @@ def judge(
         verdict = Verdict.CONFIRMED
     elif found.low > 0 or center > above > 0:
         verdict = Verdict.PARTLY
+    elif found.high > above and too_few(len(finite)):
+        verdict = Verdict.UNDECIDED
     return Claim(
         claim=claim,
         finding=said,
