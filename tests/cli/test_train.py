@@ -95,13 +95,14 @@ def test_ctrl_c_saves_and_the_same_command_ends_with_the_same_weights(command, t
 
 def test_what_is_printed_is_what_config_takes(tmp_path, capsys):
     words = ["train", "text-mini", "--position", "after_ffn", "--seed", "2", "--pretrain", "masked"]
-    assert main([*words, "--set", "training.learning_rate=0.5", "--print_config"]) == 0
+    assert main([*words, "--set", "training.learning_rate=0.5", "--compile", "--print_config"]) == 0
     first = capsys.readouterr().out
     (tmp_path / "run.json").write_text(first)
     assert main(["train", "--config", str(tmp_path / "run.json"), "--print-config"]) == 0
     assert capsys.readouterr().out == first
     said = json.loads(first)["config"]
     assert (said["seed"], said["training"]["learning_rate"]) == (2, 0.5)
+    assert said["training"]["compile"] is True
     assert said["pretraining"]["objective"] == "masked"
     assert list(tmp_path.iterdir()) == [tmp_path / "run.json"], "nothing was trained"
 
