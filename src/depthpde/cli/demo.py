@@ -63,7 +63,7 @@ def _train(asked: Plan, args: argparse.Namespace) -> Outcome:
     prepare_all(runs, folders, _say)
     pool = Pool(folders, workers)
     with Board(asked.grid, args.out) as board:
-        return sweep(runs, pool, args.out, watch=lambda ended: board.look())
+        return sweep(runs, pool, args.out, retry_failed=True, watch=lambda ended: board.look())
 
 
 def _show(asked: Plan, args: argparse.Namespace) -> None:
