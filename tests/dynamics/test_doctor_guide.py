@@ -1,4 +1,4 @@
-"""Every block of Python in docs/doctor.md runs as it is written; its thresholds are the real ones."""
+"""Every block of Python in docs/doctor.md runs as written; its thresholds are the real ones."""
 
 import json
 import re

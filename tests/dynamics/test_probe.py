@@ -203,6 +203,31 @@ def test_an_insertion_is_measured_against_its_bound_and_downstream():
     assert found["energy.cfl_margin"][label] == pytest.approx(0.6)
 
 
+def test_the_filter_of_every_diffusion_layer_is_told():
+    model = classifier(positions=("after_embedding",))
+    found = probe(model, tokens(), baseline=False)
+    gains = found["spectrum.transfer"][0]
+    assert gains[0] == pytest.approx(1.0)
+    assert gains == sorted(gains, reverse=True)
+    assert gains[-1] == pytest.approx(1 - 4 * 0.125)
+    assert isinstance(found.facts["energy_rises"], list)
+
+
+def test_a_filter_that_depends_on_the_content_is_said_to_have_none():
+    model = classifier(positions=("after_embedding",), layer="adaptive")
+    found = probe(model, tokens(), baseline=False)
+    assert "is linear along one dimension" in found.missing["spectrum.transfer"]
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.float16])
+def test_every_precision_is_measured(dtype):
+    mask = torch.arange(12) < torch.tensor([[12], [9], [5], [1]])
+    found = probe(classifier().to(dtype), (tokens(), mask), labels=torch.tensor([0, 1, 2, 0]))
+    assert found.faithful
+    assert set(found.missing) == set()
+    assert all(each.finite() for each in found.values())
+
+
 def test_an_insertion_that_is_the_identity_changes_nothing():
     model = ZOO["gpt2"].build()
     insert(model, "after_ffn")

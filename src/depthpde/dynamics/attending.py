@@ -104,7 +104,8 @@ def _bias(kept: dict[str, Any], scores: Tensor, seen: Tensor | None, few: int) -
     total: Tensor | float = 0.0
     if seen is not None:
         # A row that sees nothing is padding, and is not looked at.
-        total = torch.where(seen.any(dim=-1, keepdim=True) & ~seen, low, 0.0).to(scores)
+        hidden = seen.any(dim=-1, keepdim=True) & ~seen
+        total = scores.new_zeros(()).expand(hidden.shape).masked_fill(hidden, low)
     for name in ("mask", "source_mask"):
         mask = kept.get(name)
         if not isinstance(mask, Tensor) or mask.shape[-2:] != scores.shape[-2:]:
@@ -115,7 +116,7 @@ def _bias(kept: dict[str, Any], scores: Tensor, seen: Tensor | None, few: int) -
             added = mask.to(scores).clamp_min(low)
         else:
             kept_out = mask if name == "source_mask" else ~mask.bool()
-            added = torch.where(kept_out, low, 0.0).to(scores)
+            added = scores.new_zeros(()).expand(kept_out.shape).masked_fill(kept_out, low)
         total = total + (added[:few] if added.ndim == 4 else added)
     return total
 

@@ -88,6 +88,8 @@ def probe(
             faithful = same_outputs(plain, output) if check else None
         survey.take(groups)
         facts = _facts(passage, args, named)
+        if "energy.dirichlet" in survey.series:
+            facts["energy_rises"] = energy.rises(survey.series["energy.dirichlet"].finite())
         if layers and "coupling" in groups:
             facts |= add_influence(survey, layers, lambda: model(*args, **named))
         if baseline:

@@ -7,6 +7,7 @@ spectrum                     of the field's frequencies by depth, of the weights
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any
@@ -21,6 +22,7 @@ from depthpde.dynamics.measures import attention, coupling, drift, energy, rank,
 from depthpde.dynamics.measures.tokens import mean_over_batch, real_tokens
 from depthpde.dynamics.passage import Passage
 from depthpde.dynamics.trajectory import Series, Value, block_labels, depth_labels
+from depthpde.layers.interaction import Attention
 from depthpde.models.block import Block as OwnBlock
 from depthpde.shapes import Field, Mask
 
@@ -29,6 +31,7 @@ MOST_TOKENS = 1024
 """Tokens, evenly spaced, of which the effective rank of a batch is measured."""
 MOST_SEQUENCES = 8
 """Sequences of which the clusters are counted: that is quadratic in the length."""
+NUM_FREQUENCIES = 9
 LARGEST_MATRIX = 2**22
 """Entries of a matrix up to which its whole spectrum is computed."""
 
@@ -62,6 +65,7 @@ class Survey:
             self._attention(fields, groups)
         if "spectrum" in groups:
             self._bands(fields, mask)
+            self._transfer()
             self._weights()
         return self
 
@@ -163,7 +167,7 @@ class Survey:
                     "attention of another library cannot be called alone on another field"
                 )
                 return
-            attend = partial(block.parts.attention, valid_mask=mask)
+            attend = partial(_attend, block.parts.attention, mask)
             with torch.no_grad():
                 found.append(mean_over_batch(coupling.nonlinear_coupling(attend, u, mask)))
         words = "‖D_r Attn(u) − Attn(D_r u)‖ / ‖u‖ at r = 1/4"
@@ -173,6 +177,25 @@ class Survey:
         shares = [spectrum.band_shares(u, mask).nanmean(dim=0).tolist() for u in fields]
         words = "shares of ‖u‖²: mean, then four bands from low to high frequency"
         self.add("spectrum.bands", words, self.depths, shares)
+
+    def _transfer(self) -> None:
+        layers = energy.diffusion_layers(self.anatomy.model)
+        linear = {
+            name: layer
+            for name, layer in layers.items()
+            if getattr(layer, "gate", None) is None
+            and getattr(layer, "grid", None) is None
+            and hasattr(layer, "transfer_function")
+        }
+        if layers and not linear:
+            self.missing["spectrum.transfer"] = "no diffusion layer is linear along one dimension"
+        if linear:
+            omega = torch.linspace(0.0, math.pi, NUM_FREQUENCIES)
+            gains = [
+                spectrum.transfer(each, omega).mean(dim=1).tolist() for each in linear.values()
+            ]
+            words = f"|H(ω)| at {NUM_FREQUENCIES} frequencies from 0 to π, features averaged"
+            self.add("spectrum.transfer", words, list(linear), gains)
 
     def _weights(self) -> None:
         pairs: dict[str, list[Value]] = {"qk": [], "ov": [], "ffn": []}
@@ -200,6 +223,12 @@ class Survey:
                 self.add(f"spectrum.{name}", words[name], self.blocks, values)
             else:
                 self.missing[f"spectrum.{name}"] = "no module of the block shows these weights"
+
+
+def _attend(attention: Attention, mask: Mask | None, u: Field) -> Field:
+    """Call attention in its own precision."""
+    out: Tensor = attention(u.to(attention.query.weight.dtype), valid_mask=mask)
+    return out.to(u.dtype)
 
 
 def _add_spectra(
