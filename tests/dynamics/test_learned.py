@@ -117,6 +117,23 @@ def test_projection_keeps_the_field_on_the_sphere():
     torch.testing.assert_close(seen[0].norm(dim=-1), torch.full((3, 12), 8**0.5).double())
 
 
+@pytest.mark.parametrize("masked", [False, True])
+def test_diffusion_leaves_the_class_site_alone(masked):
+    config = ModelConfig(**SMALL, blocks=1, pooling="cls")
+    settings = SimulatorConfig(diffusion=0.2)
+    block = seeded(Simulator, config, simulator=settings).double().encoder.blocks[0]
+    u = torch.randn(3, 13, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    valid = torch.nn.functional.pad(mask(), (1, 0), value=True) if masked else None
+    diffusion = block.plan(u, valid).terms[0]
+    assert diffusion.name == "diffusion"
+    change = diffusion.rhs(u, 0.0)
+    assert not change[:, 0].any()
+    assert change[0, 1].any()
+    alone = seeded(Simulator, ModelConfig(**SMALL, blocks=1), simulator=settings).double()
+    inner = alone.encoder.blocks[0].plan(u[:, 1:], mask() if masked else None).terms[0]
+    torch.testing.assert_close(change[:, 1:], inner.rhs(u[:, 1:], 0.0))
+
+
 def test_it_trains_on_a_task_and_the_diffusivity_moves():
     settings = SimulatorConfig(method="heun", diffusion=0.1)
     split = make_split()

@@ -47,6 +47,7 @@ class SimulatedBlock(Block):
                 "projection stands for the norm; use Stabilizer(norm='none')"
             )
         self.index, self.num_blocks, self.causal = index, config.blocks, config.causal
+        self.prefix = config.prefix
         self.simulator = simulator
         self.stabilizer: Stabilizer | Projection = config.stability
         if simulator.projection:
@@ -81,6 +82,7 @@ class SimulatedBlock(Block):
             reaction_norm=self._along_depth("reaction_norm", dropout=False),
             stabilizer=self.stabilizer,
             causal=self.causal,
+            prefix=self.prefix,
             blocks=self.num_blocks,
         )
         project = equation.project if self.simulator.projection else None

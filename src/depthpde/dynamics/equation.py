@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
+import torch
 from torch import Tensor, nn
 
 from depthpde.dynamics.depth import Interpolated
@@ -101,6 +102,8 @@ class Equation:
     """What the ends of the sequence see."""
     causal: bool = False
     """Whether diffusion takes from the past only (upwind); the maps must be causal themselves."""
+    prefix: int = 0
+    """Sites in front that are not of the sequence; diffusion leaves them alone."""
     blocks: int | None = None
     """The depth that DeepNorm counts; the number of layers unless given."""
 
@@ -171,7 +174,7 @@ class Equation:
         keywords = {} if valid_mask is None else {"valid_mask": valid_mask}
         for name in self.active:
             if name == "diffusion":
-                found.append(self._diffusion(layer, valid_mask))
+                found.append(self._diffusion(layer, self._walls(u0, valid_mask)))
             elif name == "fidelity":
                 found.append(_fidelity(self.fidelity, u0))
             elif name == "source":
@@ -194,6 +197,12 @@ class Equation:
         if self.causal:
             return transport_term(alpha, valid_mask=valid_mask)
         return diffusion_term(alpha, boundary=Boundary(self.boundary), valid_mask=valid_mask)
+
+    def _walls(self, u0: Field, valid_mask: Mask | None) -> Mask | None:
+        if not self.prefix:
+            return valid_mask
+        inside = torch.arange(u0.shape[1], device=u0.device) >= self.prefix
+        return inside.expand(u0.shape[:2]) if valid_mask is None else valid_mask & inside
 
     def _alphas(self) -> Sequence[float | Tensor]:
         return self.diffusion if isinstance(self.diffusion, Sequence) else (self.diffusion,)

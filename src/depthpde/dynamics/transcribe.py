@@ -65,6 +65,7 @@ def transcribe(
         reaction_norm=along("reaction_norm"),
         stabilizer=config.stability,
         causal=config.causal,
+        prefix=config.prefix,
     )
 
 
