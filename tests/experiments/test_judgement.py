@@ -43,6 +43,7 @@ def test_paired_differences_are_tested_and_plain_numbers_are_not():
         ([2.0, 2.01, 1.99], Verdict.PARTLY),
         ([0.1, 0.0, 0.2], Verdict.NOT_CONFIRMED),
         ([1.0], Verdict.UNDECIDED),
+        ([1.0, 0.3, 1.4], Verdict.UNDECIDED),
     ],
 )
 def test_an_order_is_confirmed_within_its_tolerance_only(slopes, verdict):

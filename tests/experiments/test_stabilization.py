@@ -220,7 +220,9 @@ def test_depth_converges_to_its_limit_and_not_without_residuals(folders):
     standard = label(TRANSFORMER, BOTH)
     assert orders[standard, "lie", "trained"] == pytest.approx(1.0, abs=0.25)
     assert orders[standard, "strang", "trained"] == pytest.approx(2.0, abs=0.4)
-    assert orders[label(TRANSFORMER, NO_RESIDUAL), "lie", "trained"] < 0.75
+    far = {(row["variant"], row["weights"]): row["L = 64"] for row in rows if row["step"] == "lie"}
+    assert float(far[standard, "trained"]) < 0.2
+    assert float(far[label(TRANSFORMER, NO_RESIDUAL), "trained"]) > 0.2
 
 
 def test_schemes_keep_their_order_on_a_transformer(folders):

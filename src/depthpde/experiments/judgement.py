@@ -90,6 +90,8 @@ def judge_order(
         verdict = Verdict.CONFIRMED
     elif found.low >= wanted / 2:
         verdict = Verdict.PARTLY
+    elif found.high >= wanted - within and too_few(len(finite)):
+        verdict = Verdict.UNDECIDED
     interval = (found.low, found.high)
     return Claim(claim=claim, finding=said, verdict=verdict, n=len(finite), interval=interval)
 
