@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from depthpde.data.library import load, prepare
-from depthpde.data.pairs import pair_up
+from depthpde.data.pairs import pair_up, words
 from depthpde.data.prepared import read_manifest
 
 GROUPS = [[0, 1], [2, 3, 4], [5, 6], [7, 8, 9, 10]]
@@ -34,6 +34,18 @@ def test_the_same_key_gives_the_same_pairs() -> None:
 def test_refuses_a_single_group() -> None:
     with pytest.raises(ValueError, match="`groups` must be at least 2 to draw pairs from, got 1"):
         pair_up(GROUPS[:1], 10, 0)
+
+
+def test_a_quotation_reads_like_its_original() -> None:
+    asked = b"Subject: cars\nFrom: a@b\n\nWhich one is   faster,\nand why?\n"
+    answer = (
+        b"Subject: Re: cars\n\nIn article <1@b>, a@b (A) writes:\n> Which one is faster,\n"
+        b"AB> and why?\n\nThe red one: it is red.\n"
+    )
+    again = b"Subject: Re: cars\n\nC wrote:\n\n: > Which one is faster,\n: > and why?\n| No.\n"
+    assert words(asked) == b"Which one is faster, and why?"
+    assert words(answer) == words(asked) + b" The red one: it is red."
+    assert words(again) == words(asked) + b" No."
 
 
 def test_threads_of_one_split_do_not_occur_in_another(tmp_path: Path, messages, tar_of) -> None:

@@ -4,9 +4,15 @@ A stand-in for the two-tower setting on data that everybody can get, never to be
 cannot be. A thread is what shares a subject; threads of one split do not occur in another. Half
 of the pairs are of one thread; the others take their second message from another thread, drawn by
 the same law, so that no single message tells the label.
+
+Members of a thread quote each other. Quoted words are kept, but the marks in front of them and
+the lines that say whom they are from are taken away, so that a quotation looks like its original
+and what two messages share is not hidden behind how they quote.
 """
 
 from __future__ import annotations
+
+import re
 
 import numpy as np
 
@@ -19,6 +25,12 @@ from depthpde.seeds import derive
 
 _SHORTEST = 64
 _VALIDATION_SHARE = 10
+_LEAD_IN = re.compile(
+    rb"(writes in|(writes|wrote|says|said)\W*$|(writes|wrote|says|said):|^\W*In (article|<)"
+    rb"|^Quoted from)",
+    re.IGNORECASE,
+)
+_QUOTE_MARKS = re.compile(rb"^(?:\s*(?:[A-Z]{0,3}>|[|:#}%]))+")
 
 
 def pair_up(groups: list[list[int]], count: int, key: int) -> tuple[Array, Array]:
@@ -49,6 +61,13 @@ def pair_up(groups: list[list[int]], count: int, key: int) -> tuple[Array, Array
     return pairs[order], labels[order].astype(np.uint8)
 
 
+def words(content: bytes) -> bytes:
+    """Return a message on one line, without its headers, lead-ins to quotations and their marks."""
+    _, _, text = content.partition(b"\n\n")
+    lines = [line for line in text.split(b"\n") if not _LEAD_IN.search(line)]
+    return b" ".join(word for line in lines for word in _QUOTE_MARKS.sub(b"", line).split())
+
+
 def recipe(task: Task, request: Request, writer: Writer) -> None:
     """Read the messages, gather threads, and draw pairs for each split."""
     messages = find_messages(task, request, writer)
@@ -70,7 +89,7 @@ def _threads(messages: list[Message], texts: list[bytes]) -> dict[bytes, list[in
     """Gather messages by subject, texts appended to the list; lone and tiny ones are left out."""
     found: dict[bytes, list[bytes]] = {}
     for message in messages:
-        name, text = subject(message.content), message.content.partition(b"\n\n")[2]
+        name, text = subject(message.content), words(message.content)
         if name and len(text) >= _SHORTEST:
             found.setdefault(name, []).append(text)
     threads: dict[bytes, list[int]] = {}

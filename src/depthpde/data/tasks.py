@@ -241,15 +241,16 @@ _ALL = (
     ),
     Task(
         name="retrieval-mini",
-        title="two messages of one thread? 20 Newsgroups, 256 bytes each (not AAN)",
+        title="two messages of one thread? 20 Newsgroups, 128 bytes each (not AAN)",
         family="pairs",
         kind=Kind.PAIR,
-        length=256,
+        length=128,
         vocabulary=257,
         classes=2,
         splits=_splits(40_000, 2_000, 4_000),
         recipe=real_pairs.recipe,
         source=newsgroups.NEWSGROUPS,
+        generator=2,
     ),
     Task(
         name="image-mini",
@@ -277,6 +278,7 @@ _ALL = (
         recipe=pathfinder.recipe,
         shift=0,
         grid=(16, 16),
+        generator=2,
     ),
     Task(
         name="mnist-mini",
