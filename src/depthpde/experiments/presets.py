@@ -52,7 +52,7 @@ def _mini(
     updates: int = 800,
     learning_rate: float = 2e-3,
     warmup: int = 50,
-    evaluate_every: int = 200,
+    evaluate_every: int = 400,
     **model: Any,
 ) -> Preset:
     """Return a run of at most two minutes on one core."""
@@ -69,9 +69,9 @@ def _mini(
 
 
 MINI = {
-    "listops-mini": _mini(batch_size=32),
+    "listops-mini": _mini(batch_size=32, updates=2000, evaluate_every=500),
     "text-mini": _mini(),
-    "retrieval-mini": _mini(updates=600),
+    "retrieval-mini": _mini(batch_size=32, updates=500, evaluate_every=250),
     "image-mini": _mini(),
     "pathfinder-mini": _mini(batch_size=32, input="linear"),
     "mnist-mini": _mini(),
