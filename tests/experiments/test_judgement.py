@@ -17,7 +17,7 @@ from depthpde.experiments.judgement import judge, judge_order, slope, spread
         ([3.0, -3.2, 2.5, -2.4, 3.1, -3.0, 2.2, -2.1], Verdict.NOT_CONFIRMED),
         ([9.0, 9.0], Verdict.UNDECIDED),
         ([9.0, 9.0, math.nan, math.inf], Verdict.UNDECIDED),
-        ([1.0, 8.0, 1.5, 0.2], Verdict.PARTLY),
+        ([1.0, 8.0, 1.5, 0.2], Verdict.UNDECIDED),
     ],
 )
 def test_a_verdict_follows_the_whole_interval(values, verdict):

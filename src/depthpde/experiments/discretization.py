@@ -186,8 +186,8 @@ def claims(rows: list[dict[str, Any]], stiff: list[dict[str, Any]]) -> list[Clai
     found.append(
         judge(
             "Paper B: the forward pass is a faithful discretization of its PDE",
-            "the Transformer's own step, Lie with dt = 1, ends {mean:.2f} nearer than 100 % to the "
-            f"exact solution (relative distance {spread(own)}); faithful counts from 0.9",
+            f"the Transformer ends at a relative distance of {spread(own)} from the exact solution "
+            "of its equation; one less that distance, {mean:.2f}, counts from 0.9",
             [1 - each for each in own],
             above=0.9,
             test=False,

@@ -39,7 +39,7 @@ def judge(
     verdict = Verdict.NOT_CONFIRMED
     if found.low > above:
         verdict = Verdict.CONFIRMED
-    elif found.low > 0 or center > above > 0:
+    elif found.low > 0:
         verdict = Verdict.PARTLY
     elif found.high > above and too_few(len(finite)):
         verdict = Verdict.UNDECIDED
