@@ -6,13 +6,14 @@ READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 WORKERS ?= $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: help demo test lint types bench clean
+.PHONY: help demo test lint types bench results clean
 
 help:
-	@echo "make demo    set up, then check every theorem by numbers and write the page"
+	@echo "make demo    set up, then train four small models on generated ListOps and compare them"
 	@echo "make test    set up, then run the whole test suite"
 	@echo "make lint    format check and lint        make types   mypy strict"
-	@echo "make bench   the speed table, as ratios measured in one run"
+	@echo "make bench   the speed tables, as ratios measured in one run"
+	@echo "make results every table and figure of the documents, made again from results/"
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "depthpde needs Python 3.11 or newer: set PYTHON=")'
@@ -24,7 +25,7 @@ $(READY): pyproject.toml constraints.txt
 	@touch $@
 
 demo: $(READY)
-	$(BIN)/depthpde theory
+	$(BIN)/depthpde demo
 
 test: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q --numprocesses $(WORKERS)
@@ -40,6 +41,12 @@ bench: $(READY)
 	$(BIN)/python benchmarks/diffusion.py --check
 	$(BIN)/python benchmarks/placement.py --check
 	$(BIN)/python benchmarks/data.py --check
+	$(BIN)/python benchmarks/training.py --check
+	$(BIN)/python benchmarks/doctor.py --check
+	$(BIN)/python benchmarks/dashboard.py --check
+
+results: $(READY)
+	$(BIN)/depthpde report results --fill README.md docs/findings.md
 
 clean:
 	rm -rf $(VENV) build dist out

@@ -41,6 +41,7 @@ _HOME = {
     "pretrain": "training.pretraining",
     "PretrainingConfig": "training.pretraining",
     "probe": "dynamics.probe",
+    "Projection": "dynamics.equation",
     "Route": "models.position",
     "RunConfig": "experiments.run",
     "Scale": "layers.multiscale",
