@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 PATIENCE = 3.0, 9.0
@@ -35,9 +36,13 @@ def connect(address: str) -> Any:
     if address != "auto":
         _check_answers(address)
         ray.init(address=address, **quiet)
-    elif _healthy(None):
+        return ray
+    note = Path(os.environ.get("RAY_TMPDIR", "/tmp")) / "ray" / "ray_current_cluster"
+    try:
+        if note.exists() and not _healthy(None):  # left behind by a cluster that was killed
+            raise ConnectionError(f"{note} names a cluster that does not answer")
         ray.init(address="auto", **quiet)
-    else:
+    except ConnectionError:
         ray.init(address="local", include_dashboard=False, **quiet)
     return ray
 
