@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dynamics.zoo import Case
+    from dynamics.patients import Case
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
@@ -35,7 +35,8 @@ ANY_HEAD = 1e-9
 def calibrate() -> None:
     """Measure the calibration zoo and write where illness begins."""
     from depthpde.dynamics.illness import Illness
-    from dynamics.zoo import BROKEN, CALIBRATION, HEALTHY, cases, pretrained, sign_values
+    from dynamics.patients import pretrained
+    from dynamics.zoo import BROKEN, CALIBRATION, HEALTHY, cases, sign_values
 
     healthy: dict[Illness, list[float]] = {illness: [] for illness in Illness}
     broken: dict[Illness, list[float]] = {illness: [] for illness in Illness}
@@ -100,7 +101,7 @@ def overhead() -> None:
     import torch
 
     from depthpde.dynamics.live import EVERY
-    from dynamics.zoo import Case
+    from dynamics.patients import Case
 
     torch.set_num_threads(1)
     for case in (
@@ -121,7 +122,7 @@ def step_seconds(case: Case) -> tuple[float, float]:
     import torch
 
     from depthpde.dynamics.live import Doctor
-    from dynamics.zoo import CLASSES, classifier
+    from dynamics.patients import CLASSES, classifier
 
     model = classifier(case).model.train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from depthpde.dynamics.callbacks import DoctorCallback, lightning_doctor
-from dynamics.zoo import VALIDATION, bert
+from dynamics.patients import bert
+from dynamics.zoo import VALIDATION
 
 CASE = VALIDATION[1]
 

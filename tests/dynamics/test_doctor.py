@@ -10,17 +10,9 @@ from depthpde.dynamics.doctor import diagnose, judge, spell_count
 from depthpde.dynamics.illness import CONSTANT, Illness, Sign, signs
 from depthpde.dynamics.thresholds import FILE, Grade, Thresholds
 from depthpde.dynamics.trajectory import Series, Trajectory
-from dynamics.zoo import (
-    NO_RESIDUAL,
-    VALIDATION,
-    beyond_bound,
-    classifier,
-    dead,
-    gpt2,
-    language,
-    pretrained,
-    two_sided,
-)
+from dynamics.breaking import beyond_bound, dead, two_sided
+from dynamics.patients import classifier, gpt2, language, pretrained
+from dynamics.zoo import NO_RESIDUAL, VALIDATION
 
 CASE = VALIDATION[1]
 

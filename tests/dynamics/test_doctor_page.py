@@ -9,7 +9,8 @@ import pytest
 
 from depthpde.dynamics.chart import Line, grid_chart, line_chart
 from depthpde.dynamics.doctor import diagnose
-from dynamics.zoo import NO_RESIDUAL, VALIDATION, classifier
+from dynamics.patients import classifier
+from dynamics.zoo import NO_RESIDUAL, VALIDATION
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 CASE = VALIDATION[1]

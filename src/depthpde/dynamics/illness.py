@@ -16,6 +16,7 @@ The numbers are compared with thresholds that are data (``thresholds.json``).
 from __future__ import annotations
 
 import math
+import statistics
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -76,7 +77,7 @@ def _drift(trajectory: Trajectory) -> Sign | str:
     )
     if not steps:
         return "no block passes on a field that varies and is finite"
-    middle = steps[(len(steps) - 1) // 2][0]
+    middle = statistics.median(value for value, _ in steps)
     least, where = steps[0]
     jumps = middle > 0.3 and least < 0.5 * middle
     way = f"with a jump at {where}" if jumps else "smoothly"
