@@ -44,10 +44,12 @@ def joined(scenery: Scenery, paddles: np.ndarray, markers: np.ndarray) -> bool:
     """Flood a fine drawing of all snakes, gaps closed, from one marker: is the other reached?
 
     Discs of a little more than the margin around the ink close the gaps within a snake (twice the
-    margin) and no gap between snakes (twice the margin and the thickness of the ink).
+    margin) and no gap between snakes (twice the margin and the thickness of the ink). A second
+    marker that stands before its tip is widened to touch it.
     """
     fine = 4
     reach = scenery.margins[0] + 0.16 * scenery.paddle_thickness
+    touch = scenery.marker_radius + 2.0 if scenery.band else 0.0
     places = (np.arange(scenery.size * fine) + 0.5) / fine
     y, x = np.meshgrid(places, places, indexing="ij")
     ink = np.zeros(y.shape, dtype=bool)
@@ -55,6 +57,7 @@ def joined(scenery: Scenery, paddles: np.ndarray, markers: np.ndarray) -> bool:
         dy, dx = bottom - top, right - left
         along = np.clip(((y - top) * dy + (x - left) * dx) / (dy * dy + dx * dx), 0, 1)
         ink |= (y - top - along * dy) ** 2 + (x - left - along * dx) ** 2 <= reach**2
+    ink |= (y - markers[1, 0]) ** 2 + (x - markers[1, 1]) ** 2 <= touch**2
     areas, _ = ndimage.label(ink)
     one, two = (areas[int(my * fine), int(mx * fine)] for my, mx in markers)
     return bool(one == two)
@@ -147,15 +150,45 @@ def test_a_linear_and_a_nearest_neighbour_probe_stay_at_chance(many) -> None:
 
 
 @pytest.mark.parametrize("name", ["32", "mini"])
-def test_where_the_marks_are_tells_the_label_at_mini_size_only(name: str) -> None:
+def test_where_the_marks_are_hardly_tells_the_label(name: str) -> None:
     found = baselines(SCENERIES[name], 0)
-    if name == "mini":
-        assert 70 < found["second_mark"] < 85
-        assert found["marks_apart"] < 85
-    else:
-        assert abs(found["second_mark"] - 50) < 4
-        assert found["marks_apart"] < 58
+    assert abs(found["second_mark"] - 50) < 6
+    assert found["marks_apart"] < 58
     assert found["majority"] == 50
+
+
+def test_the_second_mark_of_the_mini_lies_on_the_diagonal_before_its_own_curve() -> None:
+    last = 2 * MINI.contour_length - 2
+    for number in range(200):
+        label = number % 2
+        paddles, markers = layout(MINI, number, label)
+        assert markers[1].sum() == pytest.approx(MINI.size)
+        away = np.hypot(*(paddles[last : last + 2, 2:] - markers[1]).T)
+        assert int(away.argmin()) == 1 - label
+        assert away.min() > MINI.marker_radius + 0.5 * MINI.paddle_thickness + 1
+
+
+def test_the_mini_shows_the_same_curves_whatever_the_label() -> None:
+    parameters, images = MINI.parameters(), np.zeros((2, 16, 16), dtype=np.uint8)
+    for number in range(50):
+        for label in (0, 1):
+            paddles, markers = layout(MINI, number, label)
+            markers[1] = -50.0
+            render(parameters, paddles, len(paddles), markers, images[label])
+        assert (images[0] == images[1]).all()
+
+
+def test_a_linear_probe_of_the_mini_stays_near_chance() -> None:
+    images, labels = generate(MINI, 20_000, 0, workers=2)
+    pixels = images.reshape(len(images), -1).astype(np.float32) / 255
+    pixels -= pixels.mean(axis=0)
+    train, test, wanted = pixels[:16_000], pixels[16_000:], labels[16_000:]
+    sides = labels[:16_000].astype(np.float32) * 2 - 1
+    weights = np.linalg.solve(
+        train.T @ train + 100 * np.eye(256, dtype=np.float32), train.T @ sides
+    )
+    # A distractor under a mark is hidden, and those keep to the far side of the other curve.
+    assert abs(((test @ weights > 0) == wanted).mean() - 0.5) < 0.08
 
 
 def test_refuses_scenes_that_cannot_be_laid_out() -> None:

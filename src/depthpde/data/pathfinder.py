@@ -6,10 +6,11 @@ images of the Long Range Arena release are read by ``pathfinder-official`` and
 ``pathx-official``.
 
 At 32×32 a small model stays at 50 % for thousands of updates. ``pathfinder-mini`` is therefore
-easier by construction, not only smaller: the curves start near two opposite corners, the first
-mark is always at the upper left one, and the curves are short, so that the place of the second
-mark alone decides 78 % of the scenes. That is its plateau, as the root operator is that of ListOps;
-only what follows the curves gets beyond. The plateaus stand in the manifest.
+easier by construction, not only smaller. Its two curves are short and start near opposite corners,
+the first mark is always at the upper left one, and distractors are single dashes. Both curves stop
+short of the diagonal between the corners, and the second mark lies on it, straight before one of
+the tips and clear of both curves. So the same curves are seen whatever the label, the places of
+the marks and sums of pixels hardly tell it, and what decides is which curve leads to the mark.
 """
 
 from __future__ import annotations
@@ -74,6 +75,9 @@ class Scenery:
     """Brightness of full ink of a distractor."""
     corner: float = 0.0
     """The curves start this far from two opposite corners; 0 starts them in the middle."""
+    band: float = 0.0
+    """The curves end as far from the diagonal between those corners as a marker on it needs, give
+    or take this; 0 ends them anywhere, with a marker on the very tip."""
 
     def __post_init__(self) -> None:
         """Refuse scenes that cannot be laid out."""
@@ -103,6 +107,7 @@ class Scenery:
                 self.target_contrast,
                 self.distractor_contrast,
                 self.corner,
+                self.band,
             ],
             dtype=np.float64,
         )
@@ -125,13 +130,17 @@ PATH_X = Scenery(
 MINI = Scenery(
     size=16,
     paddle_length=1.5,
+    paddle_thickness=1.0,
     margins=(0.75,),
-    marker_radius=1.0,
+    marker_radius=1.5,
     seed_distance=3.0,
     contour_length=3,
     distractor_length=1,
-    num_distractors=2,
-    corner=3.5,
+    num_distractors=4,
+    target_contrast=0.5,
+    distractor_contrast=0.5,
+    corner=2.5,
+    band=0.4,
 )
 SCENERIES = {"pathfinder": LRA_32, "pathx": PATH_X, "pathfinder-mini": MINI}
 

@@ -21,7 +21,7 @@ from depthpde.data.drawing import uniform
 from depthpde.data.store import Array
 
 SIZE, PADDING, LENGTH, THICKNESS, MARGIN, RADIUS, SEEDS, CONTINUITY, CONTOUR, DISTRACTOR = range(10)
-DISTRACTORS, TARGET_CONTRAST, DISTRACTOR_CONTRAST, CORNER = range(10, 14)
+DISTRACTORS, TARGET_CONTRAST, DISTRACTOR_CONTRAST, CORNER, BAND = range(10, 15)
 MAX_PADDLES = 256
 _DRAWS = 1 << 20
 _TURNS = 12
@@ -121,12 +121,27 @@ def _extend(
         angle = angles[last] + turn / c[CONTINUITY]
         tail_y = y + c[MARGIN] * math.sin(angle)
         tail_x = x + c[MARGIN] * math.cos(angle)
-        if _place(c, tail_y, tail_x, angle, paddles[count]) and _free(
-            c, paddles, count, last, paddles[count]
+        if (
+            _place(c, tail_y, tail_x, angle, paddles[count])
+            and _ends_well(c, count, paddles[count])
+            and _free(c, paddles, count, last, paddles[count])
         ):
             angles[count] = angle
             return True
     return False
+
+
+@kernel
+def _ends_well(c: Array, count: int, paddle: Array) -> bool:
+    """Say whether the last paddle of a target stops where a marker on the diagonal begins."""
+    total = 2 * int(c[CONTOUR])
+    if c[BAND] == 0.0 or count < total - 2 or count >= total:
+        return True
+    side = -1.0 if count % 2 == 0 else 1.0
+    off = (paddle[2] + paddle[3] - c[SIZE]) / math.sqrt(2.0)
+    # No pixel is under both: a marker that hid a tip would show whose it is by the missing ink.
+    gap = c[RADIUS] + 0.5 * c[THICKNESS] + math.sqrt(2.0) + c[BAND]
+    return bool(abs(off - side * gap) <= c[BAND])
 
 
 @kernel
@@ -152,7 +167,10 @@ def _two_snakes(c: Array, key: np.uint64, state: Array, paddles: Array, angles: 
             dy = paddles[origin, 0] - paddles[end, 2]
             if math.hypot(dy, paddles[origin, 1] - paddles[end, 3]) < apart:
                 return False
-    return True
+    if c[BAND] == 0.0:
+        return True
+    one, two = paddles[total - 2], paddles[total - 1]
+    return bool(abs(one[2] - one[3] - two[2] + two[3]) >= math.sqrt(2.0) * apart)
 
 
 @kernel
@@ -256,6 +274,11 @@ def scene(
     markers[0, 1] = paddles[origin, 1]
     markers[1, 0] = paddles[end, 2]
     markers[1, 1] = paddles[end, 3]
+    if c[BAND] > 0.0:
+        # On the diagonal and off the ink, the marker alone does not tell whose it is.
+        off = 0.5 * (markers[1, 0] + markers[1, 1] - c[SIZE])
+        markers[1, 0] -= off
+        markers[1, 1] -= off
     return count, tries
 
 
