@@ -62,7 +62,7 @@ def test_refuses_to_step_an_equation_without_terms():
         (Stabilizer(norm="pre", residual=False), lambda u: double(layer_norm(u))),
         (Stabilizer(norm="post", residual=False), lambda u: layer_norm(double(u))),
     ],
-    ids=str,
+    ids=("none", "pre", "rms", "post", "neither", "pre alone", "post alone"),
 )
 def test_one_euler_step_of_dt_1_is_the_block_that_the_stabilizer_means(stabilizer, after):
     u = draw(2, 5, 4)
