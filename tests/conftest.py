@@ -1,8 +1,12 @@
-"""Uninitialised memory is NaN, and Triton runs in its interpreter."""
+"""Uninitialised memory is NaN, Triton runs in its interpreter, and Ctrl-C is heard."""
 
 import os
+import signal
 
 os.environ.setdefault("TRITON_INTERPRET", "1")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as under `pytest … &`; children inherit it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 import hypothesis
 import pytest
