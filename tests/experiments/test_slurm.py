@@ -96,14 +96,16 @@ def test_cancelled_jobs_save(run, prepared, tmp_path, book):
 
 
 def test_a_job_that_is_killed_is_submitted_again(run, prepared, tmp_path):
-    longer = {"updates": 60, "evaluate_every": 60, "checkpoint_every": 20}
+    longer = {"updates": 600, "evaluate_every": 600, "checkpoint_every": 20}
     long = replace(run, training=replace(run.training, **longer))
     folder = tmp_path / "runs" / long.id
     killed = []
 
     def watch(ended):
         if not killed and (folder / "metrics.jsonl").exists():
-            killed.append(read_record(folder).status["pid"])
+            status = read_record(folder).status
+            assert "pid" in status, "killed while it runs, not after"
+            killed.append(status["pid"])
             os.kill(killed[0], signal.SIGKILL)
 
     place = Slurm(Folders(tmp_path, None, prepared), cluster="local")

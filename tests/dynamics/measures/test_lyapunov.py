@@ -21,6 +21,8 @@ def blocks(count: int = 3, **settings) -> list[Block]:
             if each.ndim > 1:
                 numbers = torch.randn(each.shape, generator=generator(index, name))
                 each.data.copy_(0.5 * numbers)
+            elif name.endswith("bias"):  # drawn from torch's own stream, which others move
+                each.data.zero_()
     return made
 
 
