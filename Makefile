@@ -42,7 +42,6 @@ bench: $(READY)
 	$(BIN)/python benchmarks/placement.py --check
 	$(BIN)/python benchmarks/data.py --check
 	$(BIN)/python benchmarks/training.py --check
-	$(BIN)/python benchmarks/doctor.py --check
 	$(BIN)/python benchmarks/dashboard.py --check
 
 results: $(READY)
