@@ -12,10 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from depthpde.data.library import default_data
 from depthpde.dynamics.config import SimulatorConfig
 from depthpde.experiments.engine import sweep
 from depthpde.experiments.execute import ensure_prepared
@@ -26,6 +24,7 @@ from depthpde.experiments.place import Folders, Here, Place
 from depthpde.experiments.pool import Pool
 from depthpde.experiments.presets import Preset
 from depthpde.experiments.record import Record, State, read_record, run_folder
+from depthpde.experiments.reproduction import Say
 from depthpde.layers.stabilizer import Stabilizer
 from depthpde.models.config import ModelConfig
 from depthpde.training.config import TrainingConfig
@@ -50,8 +49,6 @@ LOOKS = {
     Extent.MINI: Look(),
     Extent.FULL: Look(informed=1024),
 }
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,11 +202,6 @@ def measure_all(plan: Plan, folders: Folders, look: Look, *, workers: int, say: 
         key: Measured(record, observe(record, folders, look)) for key, record in records.items()
     }
     return Ablation(plan, measured)
-
-
-def found_in(results: Path, data: Path | None, prepared: Path | None) -> Folders:
-    """Return the folders of an experiment; official files are looked for where they are said."""
-    return Folders(results, data or default_data(), prepared)
 
 
 def _settings(stabilizer: Stabilizer) -> dict[str, Any]:

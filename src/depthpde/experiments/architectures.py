@@ -9,19 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-from depthpde.errors import check_one_of
 from depthpde.experiments.ablation import (
     BOTH,
     LOOKS,
     SEEDS,
     TRANSFORMER,
     Ablation,
-    Say,
     ablation_plan,
-    found_in,
     label,
     measure_all,
     shape,
@@ -33,6 +29,7 @@ from depthpde.experiments.findings import Claim, Findings
 from depthpde.experiments.grid import Plan
 from depthpde.experiments.observation import one_thread
 from depthpde.experiments.place import Folders
+from depthpde.experiments.reproduction import Reproduction, Say
 
 NAME = "architectures"
 QUESTION = "Does what holds for an encoder hold for a vision Transformer and for a decoder?"
@@ -53,33 +50,6 @@ def plan(extent: Extent = Extent.MINI, *, seeds: int | Sequence[int] | None = No
         for task, preset in shape(extent, [TASKS[name]], **model).items()
     }
     return ablation_plan(NAME, QUESTION, starts, seeds=seeds or SEEDS[extent])
-
-
-def reproduce(
-    results: Path,
-    *,
-    scale: str = "mini",
-    seeds: int | None = None,
-    workers: int = 1,
-    say: Say = lambda line: None,
-    data: Path | None = None,
-    prepared: Path | None = None,
-) -> Findings:
-    """Compute what is missing, measure, judge, and store the findings.
-
-    Args:
-        results: The results folder; what it holds already is not computed again.
-        scale: quick, mini or full.
-        seeds: How many; the scale's own number unless given.
-        workers: Processes.
-        say: Told how it goes.
-        data: Folder with the official files.
-        prepared: Folder of prepared tasks.
-    """
-    extent = check_one_of("scale", scale, Extent)
-    made = plan(extent, seeds=seeds)
-    folders = found_in(results, data, prepared)
-    return answer(made, folders, extent, workers=workers, say=say)
 
 
 def answer(made: Plan, folders: Folders, extent: Extent, *, workers: int, say: Say) -> Findings:
@@ -110,6 +80,10 @@ def answer(made: Plan, folders: Folders, extent: Extent, *, workers: int, say: S
     )
     findings.write(folders.results)
     return findings
+
+
+reproduce = Reproduction(plan, answer)
+"""What `depthpde reproduce` calls."""
 
 
 def architecture_of(task: str) -> str:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -26,16 +25,13 @@ from depthpde.dynamics.integrator import Integrator
 from depthpde.dynamics.integrator import plan as arrange
 from depthpde.dynamics.simulator import simulate
 from depthpde.dynamics.transcribe import follow, transcribe
-from depthpde.errors import check_one_of
 from depthpde.experiments.ablation import (
     BOTH,
     NO_RESIDUAL,
     SEEDS,
     TRANSFORMER,
-    Say,
     ablation_plan,
     compute,
-    found_in,
     label,
     shape,
 )
@@ -46,6 +42,7 @@ from depthpde.experiments.judgement import judge, judge_order, slope, spread
 from depthpde.experiments.observation import first_batch, one_thread, split_of, trained_model
 from depthpde.experiments.place import Folders
 from depthpde.experiments.record import Record, State
+from depthpde.experiments.reproduction import Reproduction, Say
 from depthpde.experiments.run import RunConfig
 from depthpde.experiments.stabilization import TASKS
 from depthpde.models.pretrained import Pretrained
@@ -73,33 +70,6 @@ def plan(extent: Extent = Extent.MINI, *, seeds: int | Sequence[int] | None = No
     return replace(whole, variants=[each for each in whole.variants if each.label in wanted])
 
 
-def reproduce(
-    results: Path,
-    *,
-    scale: str = "mini",
-    seeds: int | None = None,
-    workers: int = 1,
-    say: Say = lambda line: None,
-    data: Path | None = None,
-    prepared: Path | None = None,
-) -> Findings:
-    """Compute what is missing, measure, judge, and store the findings.
-
-    Args:
-        results: The results folder; what it holds already is not computed again.
-        scale: quick, mini or full.
-        seeds: How many; the scale's own number unless given.
-        workers: Processes.
-        say: Told how it goes.
-        data: Folder with the official files.
-        prepared: Folder of prepared tasks.
-    """
-    extent = check_one_of("scale", scale, Extent)
-    made = plan(extent, seeds=seeds)
-    folders = found_in(results, data, prepared)
-    return answer(made, folders, extent, workers=workers, say=say)
-
-
 def answer(made: Plan, folders: Folders, extent: Extent, *, workers: int, say: Say) -> Findings:
     """Answer the question by the runs of a plan."""
     records = compute(made, folders, workers=workers, say=say)
@@ -124,6 +94,10 @@ def answer(made: Plan, folders: Folders, extent: Extent, *, workers: int, say: S
     )
     findings.write(folders.results)
     return findings
+
+
+reproduce = Reproduction(plan, answer)
+"""What `depthpde reproduce` calls."""
 
 
 def measure(

@@ -8,10 +8,8 @@ training; and how far simulator and Transformer agree.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from depthpde.errors import check_one_of
 from depthpde.experiments.ablation import (
     BOTH,
     LOOKS,
@@ -22,9 +20,7 @@ from depthpde.experiments.ablation import (
     TRANSFORMER,
     Ablation,
     Measured,
-    Say,
     ablation_plan,
-    found_in,
     label,
     measure_all,
     shape,
@@ -43,6 +39,7 @@ from depthpde.experiments.observation import (
     trained_model,
 )
 from depthpde.experiments.place import Folders
+from depthpde.experiments.reproduction import Reproduction, Say
 from depthpde.experiments.run import RunConfig
 
 NAME = "stabilization"
@@ -75,33 +72,6 @@ def plan(
     return ablation_plan(NAME, QUESTION, starts, seeds=seeds or SEEDS[extent])
 
 
-def reproduce(
-    results: Path,
-    *,
-    scale: str = "mini",
-    seeds: int | None = None,
-    workers: int = 1,
-    say: Say = lambda line: None,
-    data: Path | None = None,
-    prepared: Path | None = None,
-) -> Findings:
-    """Compute what is missing, measure, judge, and store the findings.
-
-    Args:
-        results: The results folder; what it holds already is not computed again.
-        scale: quick, mini or full.
-        seeds: How many; the scale's own number unless given.
-        workers: Processes.
-        say: Told how it goes.
-        data: Folder with the official files.
-        prepared: Folder of prepared tasks.
-    """
-    extent = check_one_of("scale", scale, Extent)
-    made = plan(extent, seeds=seeds)
-    folders = found_in(results, data, prepared)
-    return answer(made, folders, extent, workers=workers, say=say)
-
-
 def answer(made: Plan, folders: Folders, extent: Extent, *, workers: int, say: Say) -> Findings:
     """Answer the question by the runs of a plan."""
     found = measure_all(made, folders, LOOKS[extent], workers=workers, say=say)
@@ -122,6 +92,10 @@ def answer(made: Plan, folders: Folders, extent: Extent, *, workers: int, say: S
     )
     findings.write(folders.results)
     return findings
+
+
+reproduce = Reproduction(plan, answer)
+"""What `depthpde reproduce` calls."""
 
 
 def compare_systems(found: Ablation, folders: Folders, examples: int) -> list[dict[str, Any]]:

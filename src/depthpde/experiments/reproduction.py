@@ -1,0 +1,68 @@
+"""Reproduction: an experiment that measures more than its runs, from a scale to its findings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from depthpde.data.library import default_data
+from depthpde.errors import check_one_of
+from depthpde.experiments.extent import Extent
+from depthpde.experiments.findings import Findings
+from depthpde.experiments.grid import Plan
+from depthpde.experiments.place import Folders
+
+Say = Callable[[str], None]
+
+
+class Planner(Protocol):
+    """Makes the plan of the runs."""
+
+    def __call__(self, extent: Extent, *, seeds: int | None) -> Plan:
+        """Return the plan; the scale's own number of seeds for None."""
+
+
+class Answer(Protocol):
+    """Computes what is missing of a plan, measures, judges, and stores the findings."""
+
+    def __call__(
+        self, made: Plan, folders: Folders, extent: Extent, *, workers: int, say: Say
+    ) -> Findings:
+        """Return the findings."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reproduction:
+    """A plan of runs and the answer that is made out of them."""
+
+    plan: Planner
+    answer: Answer
+
+    def __call__(
+        self,
+        results: Path,
+        *,
+        scale: str = "mini",
+        seeds: int | None = None,
+        workers: int = 1,
+        say: Say = lambda line: None,
+        data: Path | None = None,
+        prepared: Path | None = None,
+    ) -> Findings:
+        """Compute what is missing, measure, judge, and store the findings.
+
+        Args:
+            results: The results folder; what it holds already is not computed again.
+            scale: quick, mini or full.
+            seeds: How many; the scale's own number unless given.
+            workers: Processes.
+            say: Told how it goes.
+            data: Folder with the official files; looked for where the environment says if None.
+            prepared: Folder of prepared tasks.
+        """
+        extent = check_one_of("scale", scale, Extent)
+        made = self.plan(extent, seeds=seeds)
+        folders = Folders(results, data or default_data(), prepared)
+        return self.answer(made, folders, extent, workers=workers, say=say)
