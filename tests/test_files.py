@@ -35,6 +35,14 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_part_of_the_new(tmp_path)
     assert os.listdir(tmp_path) == ["a.txt"]
 
 
+def test_a_text_that_cannot_be_encoded_leaves_the_old_file_alone(tmp_path):
+    path = write_whole(tmp_path / "a.txt", "old")
+    with pytest.raises(UnicodeEncodeError, match="surrogates not allowed"):
+        write_whole(path, "new \ud800")
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["a.txt"]
+
+
 def test_json_refuses_what_json_does_not_know(tmp_path):
     with pytest.raises(ValueError, match="not JSON compliant"):
         write_json(tmp_path / "a.json", {"loss": float("nan")})

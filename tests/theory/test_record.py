@@ -1,10 +1,7 @@
 import json
-from pathlib import Path
-
-import pytest
 
 from depthpde.theory.claim import Check, Comparison, Finding, Verdict
-from depthpde.theory.record import overall, to_json, write_whole
+from depthpde.theory.record import overall, to_json
 
 
 def finding(measured: float, refuting: float) -> Finding:
@@ -40,20 +37,3 @@ def test_the_record_says_what_computed_it() -> None:
     record = json.loads(to_json([HOLDS]))
     assert set(record["versions"]) == {"depthpde", "python", "torch"}
     assert record["verdict"] == record["findings"][0]["verdict"] == "holds"
-
-
-def test_a_write_replaces_the_whole_file_and_leaves_no_draft(tmp_path: Path) -> None:
-    target = tmp_path / "deep" / "theory.json"
-    write_whole(target, "a longer first text")
-    write_whole(target, "second")
-    assert target.read_text() == "second"
-    assert [each.name for each in target.parent.iterdir()] == ["theory.json"]
-
-
-def test_a_write_that_fails_keeps_the_old_file_and_leaves_no_draft(tmp_path: Path) -> None:
-    target = tmp_path / "theory.json"
-    write_whole(target, "old")
-    with pytest.raises(UnicodeEncodeError, match="surrogates not allowed"):
-        write_whole(target, "new \ud800")
-    assert target.read_text() == "old"
-    assert [each.name for each in tmp_path.iterdir()] == ["theory.json"]

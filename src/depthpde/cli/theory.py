@@ -44,14 +44,16 @@ def run(arguments: argparse.Namespace) -> int:
     Returns:
         0 if every verdict holds, 1 if one does not.
     """
+    from depthpde.files import write_whole
     from depthpde.theory.claim import Verdict
     from depthpde.theory.claims import CLAIMS
     from depthpde.theory.page import render_page
-    from depthpde.theory.record import overall, to_json, write_whole
+    from depthpde.theory.record import overall, to_json
 
     claims = _choose(CLAIMS, arguments.only)
     findings = _examine(claims)
     record, page = arguments.out / "theory.json", arguments.out / "theory.html"
+    arguments.out.mkdir(parents=True, exist_ok=True)
     write_whole(record, to_json(findings))
     write_whole(page, render_page(findings))
     if arguments.json:

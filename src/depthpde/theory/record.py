@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from depthpde import __version__
@@ -40,14 +38,3 @@ def overall(findings: Sequence[Finding]) -> Verdict:
 def to_json(findings: Sequence[Finding]) -> str:
     """Write findings as JSON text: the same findings give the same bytes."""
     return json.dumps(as_record(findings), indent=2, ensure_ascii=False) + "\n"
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file so that a reader sees the old one or the new one, never half of it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        draft.write_text(text, encoding="utf-8")
-        os.replace(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)

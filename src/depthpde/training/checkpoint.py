@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,8 @@ from typing import Any
 
 from safetensors.torch import load, save
 from torch import Tensor
+
+from depthpde.files import write_whole
 
 FORMAT = 1
 KEPT = 2
@@ -62,8 +63,8 @@ class Checkpoints:
         name = f"update-{update:08d}"
 
         def write() -> None:
-            _replace(self.folder / f"{name}.safetensors", packed)
-            _replace(self.folder / f"{name}.json", text.encode())
+            write_whole(self.folder / f"{name}.safetensors", packed)
+            write_whole(self.folder / f"{name}.json", text)
             for old in self._found()[KEPT:]:
                 old.unlink()  # the JSON first: what is left of it is no checkpoint
                 old.with_suffix(".safetensors").unlink(missing_ok=True)
@@ -94,7 +95,7 @@ class Checkpoints:
 
     def _sweep(self) -> None:
         """Remove what a run that was killed while writing left behind."""
-        partial = list(self.folder.glob(".update-*.partial"))
+        partial = list(self.folder.glob(".update-*.partial*"))
         tensors = self.folder.glob("update-*.safetensors")
         alone = [each for each in tensors if not each.with_suffix(".json").exists()]
         for left in partial + alone:
@@ -134,21 +135,6 @@ def _read(path: Path) -> tuple[dict[str, Any], bytes]:
     if hashlib.sha256(packed).hexdigest() != said["tensors"]:
         raise ValueError("the checksum does not fit the tensors")
     return said, packed
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Put a file in place at once: written beside it, flushed to the disk, renamed."""
-    beside = path.with_name(f".{path.name}.partial")
-    with beside.open("wb") as stream:
-        stream.write(content)
-        stream.flush()
-        os.fsync(stream.fileno())
-    beside.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def _checksum(said: Mapping[str, Any]) -> str:
