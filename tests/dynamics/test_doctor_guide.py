@@ -16,12 +16,15 @@ def test_there_are_recipes():
     assert len(RECIPES) == 2
 
 
-@pytest.mark.parametrize("recipe", RECIPES)
-def test_recipe_runs(recipe, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("recipe", "left"), [*zip(RECIPES, ("doctor.html", "doctor.jsonl"), strict=True)]
+)
+def test_a_recipe_runs_and_leaves_what_it_says(recipe, left, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     script = tmp_path / "recipe.py"
     script.write_text(recipe, encoding="utf-8")
     runpy.run_path(str(script))
+    assert (tmp_path / left).stat().st_size > 0
 
 
 def test_the_page_tells_the_thresholds_that_are_used():

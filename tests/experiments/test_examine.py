@@ -18,7 +18,7 @@ LAYER = "encoder.placed.layers.after_embedding.layer"
 
 
 @pytest.fixture
-def test_split(prepared):
+def judged(prepared):
     return load("listops-mini", "test", out=prepared)
 
 
@@ -28,35 +28,35 @@ def with_layer(run, layer):
     )
 
 
-def test_the_gain_of_a_layer_is_its_multiplier(run, test_split):
+def test_the_gain_of_a_layer_is_its_multiplier(run, judged):
     blur = with_layer(run, {"kind": "blur", "initial_ratio": 0.2})
-    found = examine(blur.build(), test_split)["transfer"][LAYER]
+    found = examine(blur.build(), judged)["transfer"][LAYER]
     for omega, gain in zip(found["omega"], found["gain"], strict=True):
         assert gain == pytest.approx(abs(1 - 4 * 0.2 * math.sin(omega / 2) ** 2), abs=1e-5)
 
 
-def test_diffusion_takes_from_high_bands_and_leaves_the_mean(run, test_split):
+def test_diffusion_takes_from_high_bands_and_leaves_the_mean(run, judged):
     diffusion = with_layer(run, {"kind": "diffusion", "bound": 0.5, "initial_ratio": 0.25})
-    bands = examine(diffusion.build(), test_split)["bands"][LAYER]
+    bands = examine(diffusion.build(), judged)["bands"][LAYER]
     shares = [after / before for before, after in zip(bands["before"], bands["after"], strict=True)]
     assert shares == sorted(shares, reverse=True)
     assert shares[0] > 0.8
     assert shares[-1] < 0.05
 
 
-def test_a_mix_is_told_as_one_layer_and_a_gated_one_without_a_gain(run, test_split):
-    mixed = examine(with_layer(run, "multiscale").build(), test_split)
+def test_a_mix_is_told_as_one_layer_and_a_gated_one_without_a_gain(run, judged):
+    mixed = examine(with_layer(run, "multiscale").build(), judged)
     assert list(mixed["transfer"]) == [LAYER]
-    gated = examine(with_layer(run, {"kind": "multiscale", "gated": True}).build(), test_split)
+    gated = examine(with_layer(run, {"kind": "multiscale", "gated": True}).build(), judged)
     assert gated["transfer"] == {}
     assert list(gated["bands"]) == [LAYER]
 
 
-def test_the_model_is_left_as_it_was(run, test_split):
+def test_the_model_is_left_as_it_was(run, judged):
     model = run.build().train()
     before = {name: value.clone() for name, value in model.state_dict().items()}
     state = torch.get_rng_state()
-    examine(model, test_split)
+    examine(model, judged)
     assert model.training
     assert torch.equal(torch.get_rng_state(), state)
     assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
