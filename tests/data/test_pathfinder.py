@@ -23,7 +23,7 @@ from depthpde.data.pathfinder import (
 from depthpde.data.picture import png
 from depthpde.data.prepared import read_manifest
 from depthpde.data.protocol import Validation
-from depthpde.data.snakes import MAX_PADDLES, render, scene
+from depthpde.data.snakes import DISTRACTORS, MAX_PADDLES, render, scene
 from depthpde.data.tasks import TASKS
 
 SCENERIES = {"32": LRA_32, "path-x": PATH_X, "mini": MINI}
@@ -36,7 +36,9 @@ def many() -> tuple[np.ndarray, np.ndarray]:
 
 def layout(scenery: Scenery, number: int, label: int) -> tuple[np.ndarray, np.ndarray]:
     paddles, markers = np.zeros((MAX_PADDLES, 4)), np.zeros((2, 2))
-    count, _ = scene(scenery.parameters(), np.uint64(5), number, label, paddles, markers)
+    parameters = scenery.parameters()
+    parameters[DISTRACTORS] = scenery.num_distractors[number % len(scenery.num_distractors)]
+    count, _ = scene(parameters, np.uint64(5), number, label, paddles, markers)
     return paddles[:count], markers
 
 
@@ -166,6 +168,14 @@ def test_the_second_mark_of_the_mini_lies_on_the_diagonal_before_its_own_curve()
         away = np.hypot(*(paddles[last : last + 2, 2:] - markers[1]).T)
         assert int(away.argmin()) == 1 - label
         assert away.min() > MINI.marker_radius + 0.5 * MINI.paddle_thickness + 1
+
+
+def test_scenes_take_their_numbers_of_distractors_by_turns() -> None:
+    few = [dataclasses.replace(MINI, num_distractors=turns) for turns in ((0, 2), (0,), (2,))]
+    mixed, none, two = (generate(scenery, 300, 0)[0] for scenery in few)
+    assert (mixed[::2] == none[::2]).all()
+    assert (mixed[1::2] == two[1::2]).all()
+    assert (none != two).any(axis=(1, 2)).all()
 
 
 def test_the_mini_shows_the_same_curves_whatever_the_label() -> None:

@@ -7,7 +7,8 @@ images of the Long Range Arena release are read by ``pathfinder-official`` and
 
 At 32×32 a small model stays at 50 % for thousands of updates. ``pathfinder-mini`` is therefore
 easier by construction, not only smaller. Its two curves are short and start near opposite corners,
-the first mark is always at the upper left one, and distractors are single dashes. Both curves stop
+the first mark is always at the upper left one, and distractors are single dashes; a third of the
+scenes has none of them, which is where a model can begin. Both curves stop
 short of the diagonal between the corners, and the second mark lies on it, straight before one of
 the tips and clear of both curves. So the same curves are seen whatever the label, the places of
 the marks and sums of pixels hardly tell it, and what decides is which curve leads to the mark.
@@ -67,8 +68,8 @@ class Scenery:
     """Dashes of each of the two curves."""
     distractor_length: int = 4
     """Dashes of a distractor."""
-    num_distractors: int = 5
-    """Distractors; fewer where there is no room."""
+    num_distractors: tuple[int, ...] = (5,)
+    """Distractors, fewer where there is no room; scenes take the values by turns."""
     target_contrast: float = 1.5
     """Brightness of full ink of the two curves; 1 is white."""
     distractor_contrast: float = 2.0
@@ -86,11 +87,11 @@ class Scenery:
         check_positive("distractor_length", self.distractor_length)
         advice = "the curves start where twice that distance is left on every side"
         check_range("seed_distance", self.seed_distance, 1.0, self.size / 4, advice=advice)
-        paddles = 2 * self.contour_length + self.num_distractors * self.distractor_length
+        paddles = 2 * self.contour_length + max(self.num_distractors) * self.distractor_length
         check_range("paddles", paddles, 2, 256, advice="use shorter or fewer curves")
 
     def parameters(self) -> Array:
-        """Return the numbers in the order the kernels take them."""
+        """Return the numbers of a scene that is first in all turns, in the order of `snakes`."""
         return np.array(
             [
                 self.size,
@@ -103,7 +104,7 @@ class Scenery:
                 self.continuity,
                 self.contour_length,
                 self.distractor_length,
-                self.num_distractors,
+                self.num_distractors[0],
                 self.target_contrast,
                 self.distractor_contrast,
                 self.corner,
@@ -111,6 +112,10 @@ class Scenery:
             ],
             dtype=np.float64,
         )
+
+    def turns(self) -> tuple[Array, Array]:
+        """Return the margins and the numbers of distractors that scenes take by turns."""
+        return np.array(self.margins, np.float64), np.array(self.num_distractors, np.float64)
 
 
 LRA_32 = Scenery(size=32)
@@ -122,7 +127,7 @@ PATH_X = Scenery(
     marker_radius=3.0,
     seed_distance=20.0,
     continuity=1.8,
-    num_distractors=8,
+    num_distractors=(8,),
     target_contrast=0.9,
     distractor_contrast=1.0,
 )
@@ -136,7 +141,7 @@ MINI = Scenery(
     seed_distance=3.0,
     contour_length=3,
     distractor_length=1,
-    num_distractors=4,
+    num_distractors=(0, 6, 12),
     target_contrast=0.5,
     distractor_contrast=0.5,
     corner=2.5,
@@ -170,11 +175,11 @@ def generate(
     key = np.uint64(derive(seed, "pathfinder", scenery.size))
     labels = labels_of(count, seed, start=start)
     images = np.empty((count, scenery.size, scenery.size), dtype=np.uint8)
-    parameters, margins = scenery.parameters(), np.array(scenery.margins, dtype=np.float64)
+    parameters, turns = scenery.parameters(), scenery.turns()
 
     def block(first: int) -> None:
         part = slice(first, min(count, first + _BLOCK))
-        paint(parameters, margins, key, start + first, labels[part], images[part])
+        paint(parameters, *turns, key, start + first, labels[part], images[part])
 
     with ThreadPoolExecutor(workers) as pool:
         list(pool.map(block, range(0, count, _BLOCK)))
@@ -191,9 +196,8 @@ def baselines(scenery: Scenery, seed: int, *, count: int = 8000) -> dict[str, fl
     from depthpde.data.snakes import mark
 
     labels, marks = labels_of(count, seed), np.zeros((count, 2, 2))
-    margins = np.array(scenery.margins, dtype=np.float64)
     key = np.uint64(derive(seed, "pathfinder", scenery.size))
-    mark(scenery.parameters(), margins, key, 0, labels, marks)
+    mark(scenery.parameters(), *scenery.turns(), key, 0, labels, marks)
     apart = np.hypot(*(marks[:, 0] - marks[:, 1]).T)
     near = max(
         abs(float(((apart < bound) == labels).mean()) - 0.5)

@@ -321,19 +321,34 @@ def _ink(c: Array, p: Array, radius: float, contrast: float, image: Array) -> No
 
 
 @kernel
-def mark(c: Array, margins: Array, key: np.uint64, first: int, labels: Array, marks: Array) -> None:
+def mark(
+    c: Array,
+    margins: Array,
+    distractors: Array,
+    key: np.uint64,
+    first: int,
+    labels: Array,
+    marks: Array,
+) -> None:
     """Lay out consecutive scenes, and note their marked tips [scenes, 2, 2] without drawing."""
     paddles = np.zeros((MAX_PADDLES, 4))
     own = c.copy()
     for each in range(len(labels)):
         number = first + each
         own[MARGIN] = margins[number % len(margins)]
+        own[DISTRACTORS] = distractors[number % len(distractors)]
         scene(own, key, number, labels[each], paddles, marks[each])
 
 
 @kernel
 def paint(
-    c: Array, margins: Array, key: np.uint64, first: int, labels: Array, images: Array
+    c: Array,
+    margins: Array,
+    distractors: Array,
+    key: np.uint64,
+    first: int,
+    labels: Array,
+    images: Array,
 ) -> int:
     """Lay out and draw consecutive scenes, and return the tries they took together."""
     paddles = np.zeros((MAX_PADDLES, 4))
@@ -343,6 +358,7 @@ def paint(
     for each in range(len(labels)):
         number = first + each
         own[MARGIN] = margins[number % len(margins)]
+        own[DISTRACTORS] = distractors[number % len(distractors)]
         count, tries = scene(own, key, number, labels[each], paddles, markers)
         render(own, paddles, count, markers, images[each])
         total += tries

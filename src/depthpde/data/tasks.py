@@ -278,7 +278,7 @@ _ALL = (
         recipe=pathfinder.recipe,
         shift=0,
         grid=(16, 16),
-        generator=3,
+        generator=4,
     ),
     Task(
         name="mnist-mini",

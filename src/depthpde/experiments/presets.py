@@ -73,7 +73,7 @@ MINI = {
     "text-mini": _mini(),
     "retrieval-mini": _mini(batch_size=32, updates=500, evaluate_every=250),
     "image-mini": _mini(),
-    "pathfinder-mini": _mini(updates=500, evaluate_every=250, input="linear"),
+    "pathfinder-mini": _mini(updates=600, evaluate_every=300, input="linear"),
     "mnist-mini": _mini(),
     "newsgroups-mini": _mini(),
     "wikitext2-mini": _mini(updates=600),
