@@ -120,7 +120,11 @@ def test_pretraining_is_a_stage_of_the_run(command, tmp_path, capsys):
     record = only_record(tmp_path)
     assert record.config["pretraining"]["updates"] == 20
     assert (record.folder / "pretraining.jsonl").read_text().count('"point"') == 2
-    assert "causal pretraining" in capsys.readouterr().out
+    said = capsys.readouterr()
+    assert "causal pretraining" in said.out
+    stage, rest = said.err.split("training: 40 updates\n")
+    assert "pretraining, causal: 20 updates\nupdate 10/20 · loss" in stage
+    assert "update 10/40 · loss" in rest
 
 
 def test_curves_are_sent_to_tensorboard_when_asked(command, tmp_path):

@@ -26,7 +26,7 @@ from depthpde.experiments.execute import execute
 from depthpde.experiments.run import RunConfig
 run = RunConfig.from_dict(json.loads(sys.argv[1]))
 at, number = int(sys.argv[4]), int(sys.argv[5])
-def watch(model):
+def watch(model, stage):
     def look(history, now):
         if history.update == at:
             os.kill(os.getpid(), number)
@@ -136,7 +136,7 @@ def test_a_pretraining_that_diverges_is_the_result_of_the_run(run, prepared, tmp
 
 
 def test_a_run_that_another_process_computes_is_left_to_it(run, prepared, tmp_path):
-    def watch(model):
+    def watch(model, stage):
         def look(history, now):
             with pytest.raises(BusyError, match="is being computed by another process"):
                 execute(run, tmp_path, prepared=prepared)
@@ -155,7 +155,7 @@ def test_divergence_is_a_result(run, prepared, tmp_path):
 
 
 def test_an_error_is_noted_and_raised_and_the_next_attempt_starts_anew(run, prepared, tmp_path):
-    def watch(model):
+    def watch(model, stage):
         def look(history, now):
             raise RuntimeError("the lamp fell over")
 

@@ -196,7 +196,7 @@ def _place(folders: Folders, args: argparse.Namespace, board: Board) -> Place:
     if args.workers == 0:
         from depthpde.experiments.place import Here
 
-        return Here(folders, device=args.device, watch=lambda model: lambda h, p: board.look())
+        return Here(folders, device=args.device, watch=lambda *stage: lambda *now: board.look())
     from depthpde.experiments.pool import Pool, cores
 
     workers = min(args.workers or cores(), most or 4096)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from depthpde.experiments.record import Record
     from depthpde.experiments.run import RunConfig
+    from depthpde.training.config import TrainingConfig
     from depthpde.training.history import History, Point
     from depthpde.training.loop import Watch
 
@@ -103,14 +104,16 @@ def _train(chosen: RunConfig, args: argparse.Namespace) -> int:
     known = (run_folder(args.out, chosen.id) / RESULT).is_file()
     with ExitStack() as stack:
         processes = stack.enter_context(joined(device))
+        shown = stack.enter_context(ExitStack())
 
         def say(line: str) -> None:
             if processes.leads and not known:
                 print(line, file=sys.stderr, flush=True)
 
-        def watch(model: nn.Module) -> Watch:
+        def watch(model: nn.Module, stage: TrainingConfig) -> Watch:
             model.to(device)
-            return _watch(model, chosen, args, stack) if processes.leads else _nothing
+            shown.close()  # of the stage before
+            return _watch(model, stage, chosen, args, shown) if processes.leads else _nothing
 
         say(f"{chosen.task} · {chosen.label} · seed {chosen.seed} · run {chosen.id}")
         try:
@@ -123,16 +126,25 @@ def _train(chosen: RunConfig, args: argparse.Namespace) -> int:
 
 
 def _watch(
-    model: nn.Module, chosen: RunConfig, args: argparse.Namespace, stack: ExitStack
+    model: nn.Module,
+    stage: TrainingConfig,
+    chosen: RunConfig,
+    args: argparse.Namespace,
+    stack: ExitStack,
 ) -> Watch:
-    """Return what tells of every update: the progress, and a tracker if one was asked for."""
+    """Return what tells of every update: the progress, and a tracker if one was asked for.
+
+    A tracker follows the training, not the stage before it: both count their updates from 0.
+    """
     from depthpde.experiments.tracking import follow, tensorboard, trackio
     from depthpde.training.progress import Progress
 
     told: list[Watch] = []
     if not args.json:
-        told.append(stack.enter_context(Progress(model, chosen.training)))
-    if args.track == "tensorboard":
+        told.append(stack.enter_context(Progress(model, stage)))
+    if stage is not chosen.training:
+        pass
+    elif args.track == "tensorboard":
         told.append(follow(stack.enter_context(tensorboard(args.out / args.track / chosen.id))))
     elif args.track == "trackio":
         name = f"{chosen.label}, seed {chosen.seed}, {chosen.id}"

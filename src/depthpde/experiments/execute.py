@@ -38,16 +38,16 @@ from depthpde.experiments.record import (
     run_folder,
 )
 from depthpde.experiments.run import RunConfig
+from depthpde.experiments.stages import CHECKPOINTS, Onlooker, go_through
 from depthpde.files import write_json, write_whole
 from depthpde.layers.multiscale import MultiscaleDiffusion
 from depthpde.layers.ratio import BoundedRatio
-from depthpde.models.classifier import Classifier
+from depthpde.training.config import TrainingConfig
 from depthpde.training.evaluate import Evaluation, evaluate
 from depthpde.training.history import History, Point, Status
-from depthpde.training.loop import Watch, train
-from depthpde.training.pretraining import pretrain
+from depthpde.training.loop import Watch
 
-CHECKPOINTS, MODEL, LOCK = "checkpoints", "model", ".lock"
+MODEL, LOCK = "model", ".lock"
 PRETRAINING, PROBE = "pretraining.jsonl", "probe.json"
 
 
@@ -61,7 +61,7 @@ def execute(
     *,
     data: Path | None = None,
     prepared: Path | None = None,
-    watch: Callable[[nn.Module], Watch] | None = None,
+    watch: Onlooker | None = None,
     say: Callable[[str], None] = lambda line: None,
 ) -> Record:
     """Compute one run and write its record; go on where it stood, or return it if it is there.
@@ -75,7 +75,7 @@ def execute(
         results: The results folder; made if absent.
         data: Folder with the official files, for a task that is not prepared yet.
         prepared: Folder of prepared tasks; the user's cache folder if not given.
-        watch: Given the model, returns what is told after every update; see `Progress`.
+        watch: Asked at the start of every stage for what is told of it; see `Progress`.
         say: Told of anything unusual, one line at a time.
     """
     folder = run_folder(results, run.id)
@@ -118,34 +118,28 @@ def _compute(
     folder: Path,
     place: Path,
     heart: Heart,
-    watch: Callable[[nn.Module], Watch] | None,
+    watch: Onlooker | None,
     say: Callable[[str], None],
 ) -> None:
     splits = {name: read_split(place, name) for name in SPLITS}
     model = run.build()
-    metrics = _Metrics(folder / METRICS)
-    told = watch(model) if watch is not None else None
 
-    def look(history: History, now: Point) -> None:
-        heart.update = history.update
-        metrics.follow(history)
-        if told is not None:
-            told(history, now)
+    def listen(model: nn.Module, stage: TrainingConfig) -> Watch:
+        """Write a stage's curve while it grows, and tell whoever watches."""
+        metrics = _Metrics(folder / (METRICS if stage is run.training else PRETRAINING))
+        told = watch(model, stage) if watch is not None else None
 
-    before = _pretrain(model, run, folder, splits, say)
-    if before is not None and before.status is not Status.DONE:
-        history = History(status=before.status, signal=before.signal, reason=before.reason)
-    else:
-        history = train(
-            model,
-            splits["train"],
-            run.training,
-            validation=splits["validation"],
-            folder=folder / CHECKPOINTS,
-            watch=look,
-            say=say,
-        )
-    metrics.follow(history)
+        def look(history: History, now: Point) -> None:
+            if stage is run.training:
+                heart.update = history.update
+            metrics.follow(history)
+            if told is not None:
+                told(history, now)
+
+        return look
+
+    history = go_through(run, model, splits, folder, watch=listen, say=say)
+    _Metrics(folder / METRICS).follow(history)
     heart.update = history.update
     if history.status is Status.INTERRUPTED:
         heart.state, heart.signal = State.INTERRUPTED, history.signal
@@ -160,32 +154,6 @@ def _compute(
     for each in folder.glob(f"{CHECKPOINTS}*"):
         shutil.rmtree(each, ignore_errors=True)
     heart.state = State(history.status.value)
-
-
-def _pretrain(
-    model: nn.Module,
-    run: RunConfig,
-    folder: Path,
-    splits: dict[str, Split],
-    say: Callable[[str], None],
-) -> History | None:
-    """Make the stage before, if there is one; where it has been made, its checkpoint is read."""
-    if run.pretraining is None:
-        return None
-    assert isinstance(model, Classifier), "refused by the run's config"
-    metrics = _Metrics(folder / PRETRAINING)
-    history = pretrain(
-        model,
-        splits["train"],
-        run.pretraining,
-        run.training,
-        validation=splits["validation"],
-        folder=folder / f"{CHECKPOINTS}-pretraining",
-        watch=lambda history, now: metrics.follow(history),
-        say=say,
-    )
-    metrics.follow(history)
-    return history
 
 
 def _judge(model: nn.Module, split: Split, batch_size: int) -> Evaluation | None:

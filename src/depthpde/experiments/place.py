@@ -20,6 +20,8 @@ from depthpde.training.interruption import CAUGHT
 if TYPE_CHECKING:
     from torch import nn
 
+    from depthpde.experiments.stages import Onlooker
+    from depthpde.training.config import TrainingConfig
     from depthpde.training.loop import Watch
 
 
@@ -112,7 +114,7 @@ class Here:
         folders: Folders,
         *,
         device: str = "cpu",
-        watch: Callable[[nn.Module], Watch] | None = None,
+        watch: Onlooker | None = None,
         say: Callable[[str], None] = lambda line: None,
     ) -> None:
         self.folders, self.device, self.watch, self.say = folders, device, watch, say
@@ -149,7 +151,7 @@ def attempt(
     folders: Folders,
     *,
     device: str = "cpu",
-    watch: Callable[[nn.Module], Watch] | None = None,
+    watch: Onlooker | None = None,
     say: Callable[[str], None] = lambda line: None,
 ) -> Ended:
     """Compute a run and tell how it ended; every place ends in this call.
@@ -158,13 +160,13 @@ def attempt(
         run: What.
         folders: Where.
         device: Where its tensors live.
-        watch: Given the model, returns what is told after every update.
+        watch: Asked at the start of every stage for what is told of it.
         say: Told of anything unusual.
     """
 
-    def move(model: nn.Module) -> Watch:
+    def move(model: nn.Module, stage: TrainingConfig) -> Watch:
         model.to(device)
-        return watch(model) if watch is not None else lambda history, point: None
+        return watch(model, stage) if watch is not None else lambda history, point: None
 
     try:
         prepare_once(run, folders, say)

@@ -15,13 +15,12 @@ import torch.distributed as dist
 from torch import nn
 
 from depthpde.data.prepared import read_split
-from depthpde.experiments.execute import CHECKPOINTS, ensure_prepared, execute
+from depthpde.experiments.execute import ensure_prepared, execute
 from depthpde.experiments.record import RESULT, Record, run_folder
 from depthpde.experiments.run import RunConfig
-from depthpde.models.classifier import Classifier
-from depthpde.training.history import Status
-from depthpde.training.loop import Watch, train
-from depthpde.training.pretraining import pretrain
+from depthpde.experiments.stages import Onlooker, go_through
+from depthpde.training.config import TrainingConfig
+from depthpde.training.loop import Watch
 from depthpde.training.processes import Processes
 
 
@@ -48,7 +47,7 @@ def execute_together(
     *,
     data: Path | None = None,
     prepared: Path | None = None,
-    watch: Callable[[nn.Module], Watch] | None = None,
+    watch: Onlooker | None = None,
     say: Callable[[str], None] = lambda line: None,
 ) -> Record | None:
     """Compute one run by all joined processes; `execute`, where there is one only.
@@ -69,30 +68,13 @@ def execute_together(
     return execute(run, results, data=data, prepared=prepared, watch=watch, say=say)
 
 
-def _assist(
-    run: RunConfig, folder: Path, place: Path, watch: Callable[[nn.Module], Watch] | None
-) -> None:
+def _assist(run: RunConfig, folder: Path, place: Path, watch: Onlooker | None) -> None:
     """Do a share of every batch of the stages that the leader goes through."""
     splits = {name: read_split(place, name) for name in ("train", "validation")}
-    model = run.build()
-    if watch is not None:
-        watch(model)  # it may move the model; the leader alone tells of it
-    if run.pretraining is not None:
-        assert isinstance(model, Classifier), "refused by the run's config"
-        first = pretrain(
-            model,
-            splits["train"],
-            run.pretraining,
-            run.training,
-            validation=splits["validation"],
-            folder=folder / f"{CHECKPOINTS}-pretraining",
-        )
-        if first.status is not Status.DONE:
-            return
-    train(
-        model,
-        splits["train"],
-        run.training,
-        validation=splits["validation"],
-        folder=folder / CHECKPOINTS,
-    )
+
+    def listen(model: nn.Module, stage: TrainingConfig) -> Watch:
+        if watch is not None:
+            watch(model, stage)  # it may move the model; the leader alone tells of it
+        return lambda history, now: None
+
+    go_through(run, run.build(), splits, folder, watch=listen)

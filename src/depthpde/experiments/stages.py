@@ -1,0 +1,72 @@
+"""The stages of a run, one after the other: pretraining where it has any, then training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from torch import nn
+
+from depthpde.data.prepared import Split
+from depthpde.experiments.run import RunConfig
+from depthpde.models.classifier import Classifier
+from depthpde.training.config import TrainingConfig
+from depthpde.training.history import History, Status
+from depthpde.training.loop import Watch, train
+from depthpde.training.pretraining import pretrain
+
+CHECKPOINTS = "checkpoints"
+PRETRAINING = f"{CHECKPOINTS}-pretraining"
+Onlooker = Callable[[nn.Module, TrainingConfig], Watch]
+"""Given the model and how a stage trains it, returns what is told after every update of it."""
+
+
+def go_through(
+    run: RunConfig,
+    model: nn.Module,
+    splits: Mapping[str, Split],
+    folder: Path,
+    *,
+    watch: Onlooker,
+    say: Callable[[str], None] = lambda line: None,
+) -> History:
+    """Take a model through the stages of its run, going on where checkpoints stand.
+
+    Args:
+        run: Says which stages there are.
+        model: With its first weights; the last stage's when this returns.
+        splits: Holds ``train`` and ``validation``.
+        folder: Where the checkpoints of the stages lie, each in a folder of its own.
+        watch: Asked at the start of every stage for what is told of it.
+        say: Told of anything unusual, one line at a time.
+
+    Returns:
+        The history of the training; it is empty, but for how it ended, where pretraining was
+        interrupted or diverged.
+    """
+    if run.pretraining is not None:
+        assert isinstance(model, Classifier), "refused by the run's config"
+        stage = run.pretraining.stage(run.training)
+        say(f"pretraining, {run.pretraining.objective}: {stage.updates} updates")
+        before = pretrain(
+            model,
+            splits["train"],
+            run.pretraining,
+            run.training,
+            validation=splits["validation"],
+            folder=folder / PRETRAINING,
+            watch=watch(model, stage),
+            say=say,
+        )
+        if before.status is not Status.DONE:
+            return History(status=before.status, signal=before.signal, reason=before.reason)
+        say(f"training: {run.training.updates} updates")
+    return train(
+        model,
+        splits["train"],
+        run.training,
+        validation=splits["validation"],
+        folder=folder / CHECKPOINTS,
+        watch=watch(model, run.training),
+        say=say,
+    )
