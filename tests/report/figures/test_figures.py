@@ -128,6 +128,14 @@ def test_curves_show_the_trivial_lines_even_far_from_the_data():
     assert float(line.get("y1")) > float(curve.get("d").split(",")[-1])
 
 
+def test_names_of_trivial_lines_that_lie_close_take_both_ends():
+    close = {"a": 28.1, "b": 25.7, "c": 10.0}
+    drawn = curves([Line(name="x", x=[0, 1], y=[20, 31])], title="t", trivial=close)
+    ends = {each.text: each.get("text-anchor") for each in shapes(drawn, "text", "warn")}
+    assert ends["a 28.1"] != ends["b 25.7"]
+    assert ends["b 25.7"] == ends["c 10.0"] == "end"
+
+
 def test_a_single_point_and_a_gap_are_drawn():
     drawn = curves([Line(name="a", x=[0, 1], y=[math.nan, 61.0])], title="t")
     assert len(shapes(drawn, "path", "line-ours")) == 1

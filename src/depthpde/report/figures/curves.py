@@ -21,6 +21,8 @@ from depthpde.report.svg import (
 )
 
 LEFT, RIGHT, TOP, LEGEND = 40.0, 14.0, 22.0, 16.0
+NAME_ROOM = 22.0
+"""Names of horizontal lines closer than this are hard to tell apart."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,16 +84,32 @@ def curves(
     parts += [line(LEFT, y, width - RIGHT, y, "line-trivial") for y in heights.values()]
     parts += [_band(each, across, up) for each in known]
     parts += [_curve(each, across, up) for each in known]
-    for name, y in heights.items():
-        words = f"{name} {(trivial or {})[name]:.1f}"
-        # Curves rise: what is high is free at the left, what is low at the right.
-        low = y > (top + bottom) / 2
+    parts += _names_of_lines(
+        {f"{name} {(trivial or {})[name]:.1f}": y for name, y in heights.items()},
+        (top + bottom) / 2,
+        width,
+    )
+    return drawing(width, bottom + 38, *parts, title=title, description=_describe(known, trivial))
+
+
+def _names_of_lines(heights: Mapping[str, float], middle: float, width: float) -> list[str]:
+    """Write the names of horizontal lines above them, at an end where no other name is close.
+
+    Curves rise: what is high is free at the left, what is low at the right.
+    """
+    taken: list[tuple[bool, float]] = []
+    parts = []
+    for words, y in sorted(heights.items(), key=lambda each: each[1]):
+        right = y > middle
+        if any(side is right and abs(y - other) < NAME_ROOM for side, other in taken):
+            right = not right
+        taken.append((right, y))
         parts.append(
             text(width - RIGHT, y - 3, words, "warn", "end")
-            if low
+            if right
             else text(LEFT + 4, y - 3, words, "warn")
         )
-    return drawing(width, bottom + 38, *parts, title=title, description=_describe(known, trivial))
+    return parts
 
 
 def _finite(each: Line) -> list[tuple[float, float]]:
