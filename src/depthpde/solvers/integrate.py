@@ -23,7 +23,7 @@ GROWTH = 1e8
 """A field this many times larger than it began has blown up."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Trajectory:
     """The field at the times that were asked for."""
 
@@ -50,6 +50,15 @@ class Trajectory:
     def final(self) -> Field:
         """Return the field at the last time."""
         return self.states[-1]
+
+    def __repr__(self) -> str:
+        """Say what it is without its numbers."""
+        span = f"{float(self.times[0]):g} … {float(self.times[-1]):g}"
+        shape = list(self.states.shape[1:])
+        return (
+            f"Trajectory({' + '.join(self.terms)} by {self.method}, {len(self.times)} times "
+            f"{span}, field {shape})"
+        )
 
 
 class BlowUpError(ValueError):
