@@ -45,7 +45,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/dashboard.py --check
 
 results: $(READY)
-	$(BIN)/depthpde report results --out out/report --fill README.md docs/findings.md
+	$(BIN)/depthpde report results --fill README.md docs/findings.md
 
 clean:
 	rm -rf $(VENV) build dist out

@@ -1,4 +1,4 @@
-"""Every table of the documents is made from the committed records, to the byte."""
+"""The committed report and every table of the documents are made from the records, to the byte."""
 
 from __future__ import annotations
 
@@ -6,17 +6,38 @@ from pathlib import Path
 
 import pytest
 
-from depthpde.report.document import make_report
+from depthpde.experiments.record import RUNS
+from depthpde.report.document import PAGE, make_report, render_page
 from depthpde.report.fill import fill, parts_of
 
 ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture(scope="module")
-def parts(tmp_path_factory):
-    report = make_report(ROOT / "results", tmp_path_factory.mktemp("report"))
-    assert not report.results.broken
+def report(tmp_path_factory):
+    made = make_report(ROOT / "results", tmp_path_factory.mktemp("report"))
+    assert not made.results.broken
+    return made
+
+
+@pytest.fixture(scope="module")
+def parts(report):
     return parts_of(report.chapters, report.results.findings)
+
+
+def test_the_committed_page_is_that_of_the_records(report):
+    page = render_page(report.results, report.chapters, runs=f"../{RUNS}")
+    assert (ROOT / "results" / "report" / PAGE).read_text(encoding="utf-8") == page
+
+
+@pytest.mark.parametrize("part", ["tables", "figures"])
+def test_the_committed_tables_and_figures_are_those_of_the_records(part, report):
+    made, kept = (
+        {each.name: each.read_bytes() for each in (folder / part).iterdir()}
+        for folder in (report.page.parent, ROOT / "results" / "report")
+    )
+    assert made.keys() == kept.keys(), "run: make results"
+    assert made == kept
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/findings.md"])

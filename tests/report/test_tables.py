@@ -120,6 +120,13 @@ def test_markdown_and_latex_escape_what_records_say():
     assert r"\par\small $\Delta$ $<$ 1" in latex
 
 
+def test_a_short_table_leaves_out_notes_and_never_warnings():
+    table = Table(title="t", heads=("",), rows=(), notes=("a note",), warnings=("few seeds",))
+    assert "a note" in table.markdown()
+    assert "a note" not in table.markdown(notes=False)
+    assert "Warning: few seeds" in table.markdown(notes=False)
+
+
 def test_a_spreadsheet_sees_no_formula():
     table = Table(title="", heads=("", "x"), rows=((Entry("=1+1"), Entry("@cmd")),))
     assert table.csv() == ",x\n'=1+1,'@cmd\n"

@@ -20,9 +20,15 @@ _MARKED = re.compile(r"(<!-- depthpde: (.+?) -->\n)(.*?)(<!-- /depthpde -->)", r
 
 
 def parts_of(chapters: Iterable[Chapter], findings: Iterable[Findings]) -> dict[str, str]:
-    """Return what can be filled in, by name: ``table GRID`` and ``claims EXPERIMENT``."""
-    tables = {f"table {each.evidence.name}": each.table.markdown() for each in chapters}
-    return tables | {f"claims {each.name}": each.markdown() for each in findings}
+    """Return what can be filled in, by name.
+
+    ``table GRID``, ``rows GRID`` (the same without notes) and ``claims EXPERIMENT``.
+    """
+    parts = {f"claims {each.name}": each.markdown() for each in findings}
+    for each in chapters:
+        parts[f"table {each.evidence.name}"] = each.table.markdown()
+        parts[f"rows {each.evidence.name}"] = each.table.markdown(notes=False)
+    return parts
 
 
 def fill(text: str, parts: Mapping[str, str]) -> str:

@@ -49,14 +49,18 @@ class Table:
         warnings = [f"warning: {each}" for each in self.warnings]
         return "\n".join([self.title, *laid, *self.notes, *warnings]) + "\n"
 
-    def markdown(self) -> str:
-        """Write the table as GitHub's Markdown."""
+    def markdown(self, *, notes: bool = True) -> str:
+        """Write the table as GitHub's Markdown; warnings are never left out.
+
+        Args:
+            notes: Write what stands below the table.
+        """
         heads = [_markdown(each) for each in self.heads]
         rows = [[_markdown(entry.text, entry.strong) for entry in row] for row in self.rows]
         rule = ["---"] + ["--:"] * (len(heads) - 1)
         lines = ["| " + " | ".join(line) + " |" for line in (heads, rule, *rows)]
-        notes = [_markdown(each) for each in (*self.notes, *self._warned())]
-        parts = [f"**{_markdown(self.title)}**", "\n".join(lines), *notes]
+        below = [*(self.notes if notes else ()), *self._warned()]
+        parts = [f"**{_markdown(self.title)}**", "\n".join(lines), *map(_markdown, below)]
         return "\n\n".join(parts) + "\n"
 
     def latex(self) -> str:
