@@ -13,16 +13,23 @@ from depthpde.experiments.record import Record
 from depthpde.report.claims import judge
 from depthpde.report.diagnostic import foretell
 from depthpde.report.evidence import Evidence
+from depthpde.report.statistics import holm
 
 TASKS = ("text-mini", "image-mini", "listops-mini")
 VARIANTS = tuple(f"position {k}" for k in range(7))
 
 
-def make(folder: Path, accuracy, commutator) -> Evidence:
+NONLINEAR = "Paper A: where diffusion and attention conflict, it harms (nonlinear commutator)"
+FROZEN = "Paper A: where diffusion and attention conflict, it harms (frozen commutator)"
+
+
+def make(
+    folder: Path, accuracy, commutator, *, tasks=TASKS, variants=VARIANTS, seeds=6
+) -> Evidence:
     """Invent runs with a known change of accuracy and a known commutator."""
     runs = {}
-    for task in TASKS:
-        for at, variant in enumerate(("baseline", *VARIANTS)):
+    for task in tasks:
+        for at, variant in enumerate(("baseline", *variants)):
             place = folder / f"{task}-{at}"
             place.mkdir()
             said = {
@@ -32,20 +39,21 @@ def make(folder: Path, accuracy, commutator) -> Evidence:
             (place / "probe.json").write_text(json.dumps(said))
             config = {"task": task, "seed": 0, "model": {}}
             result = {"status": "done", "test": {"accuracy": accuracy(task, at)}}
-            runs[task, variant] = {0: Record(place, place.name, variant, config, {}, {}, result)}
+            record = Record(place, place.name, variant, config, {}, {}, result)
+            runs[task, variant] = dict.fromkeys(range(seeds), record)
     return Evidence(
-        name="commutation", question="?", baseline="baseline", tasks=TASKS,
-        variants=("baseline", *VARIANTS), words={}, runs=runs, missing=(),
+        name="commutation", question="?", baseline="baseline", tasks=tasks,
+        variants=("baseline", *variants), words={}, runs=runs, missing=(),
     )  # fmt: skip
 
 
 def test_what_always_goes_along_is_foretold(tmp_path):
     evidence = make(tmp_path, lambda task, at: 50.0 - at, lambda task, at: at**2)
-    found = {each.words: each for each in foretell(evidence)}
-    assert found["nonlinear commutator"].correlation == pytest.approx(-1.0)
-    assert found["nonlinear commutator"].p < 0.001
-    assert found["nonlinear commutator"].cells == 21
-    assert found["frozen commutator"].correlation == 0.0  # the same everywhere says nothing
+    found = {each.claim: each for each in foretell(evidence)}
+    assert found[NONLINEAR].correlation == pytest.approx(-1.0)
+    assert found[NONLINEAR].p < 0.001
+    assert found[NONLINEAR].cells == 21
+    assert found[FROZEN].correlation == 0.0  # the same everywhere says nothing
     assert judge(evidence, "mini").claims[0].verdict is Verdict.CONFIRMED
 
 
@@ -75,3 +83,24 @@ def test_runs_that_were_not_examined_are_left_out(tmp_path):
     for path in tmp_path.glob("*/probe.json"):
         path.unlink()
     assert foretell(evidence) == []
+
+
+def test_p_is_corrected_over_the_measures(tmp_path):
+    evidence = make(tmp_path, lambda task, at: 50.0 - at, lambda task, at: at)
+    told = [each.p for each in foretell(evidence)]
+    judged = [each.p for each in judge(evidence, "mini").claims]
+    assert judged == holm(told) != told
+
+
+def test_too_few_seeds_or_cells_decide_nothing(tmp_path):
+    def claims(name, **few):
+        (tmp_path / name).mkdir()
+        made = make(tmp_path / name, lambda task, at: 50.0 - at, lambda task, at: at, **few)
+        return judge(made, "mini").claims
+
+    seeds = claims("seeds", seeds=5)
+    assert {each.verdict for each in seeds} == {Verdict.UNDECIDED}
+    assert "5 pairs on text-mini, 6 on every task are wanted" in seeds[0].finding
+    cells = claims("cells", tasks=TASKS[:1], variants=VARIANTS[:3])
+    assert {each.verdict for each in cells} == {Verdict.UNDECIDED}
+    assert "so few cells cannot tell" in cells[0].finding

@@ -4,22 +4,25 @@ confirmed       the interval lies on the claimed side of 0, corrected p < 0.05, 
                 size is not beyond the interval
 partly          the same, but smaller than claimed; or only for some of several cases
 not confirmed   anything else
-undecided       too few pairs to tell, whatever they say
+undecided       fewer than SEEDS pairs on a task of the grid, or too few in all, whatever they say
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from depthpde.experiments.findings import Claim, Findings, Verdict
 from depthpde.report.anatomy import position_of, site_of
 from depthpde.report.diagnostic import foretell
 from depthpde.report.evidence import Evidence, over_all
 from depthpde.report.spelling import plain, signed, spell_interval
-from depthpde.report.statistics import mean
-from depthpde.report.strata import Overall
+from depthpde.report.statistics import holm, mean
+from depthpde.report.strata import paired
 
 LEVEL = 0.05
+SEEDS = 6
+"""A claim about an average over tasks wants this many pairs on every one of them."""
 EMBEDDING, ATTENTION = "after embedding", "after attention"
 LEARNED = "all seven, learned"
 
@@ -31,7 +34,8 @@ def judge_all(chapters: Sequence[Evidence], stored: Sequence[Findings]) -> tuple
         chapters: The grids.
         stored: Findings that were read; those of a grid here give way to what its runs say now.
     """
-    judged = [judge(each) for each in chapters if each.name in JUDGES]
+    scales = {each.name: each.scale for each in stored}
+    judged = [judge(each, scales.get(each.name)) for each in chapters if each.name in JUDGES]
     names = {each.name for each in judged}
     return (*judged, *(each for each in stored if each.name not in names))
 
@@ -62,15 +66,27 @@ def judge(evidence: Evidence, scale: str | None = None) -> Findings:
     )
 
 
-def effect(claim: str, what: str, found: Overall | None, size: float) -> Claim:
+def effect(
+    evidence: Evidence,
+    claim: str,
+    variant: str,
+    size: float,
+    *,
+    against: str | None = None,
+    what: str | None = None,
+) -> Claim:
     """Judge a claimed effect over the tasks, whose sign and size are those of `size`.
 
     Args:
+        evidence: The finished runs.
         claim: What was claimed.
-        what: What was compared, in words.
-        found: The comparison; None where no pair is finished.
+        variant: Of which.
         size: The claimed difference, in points; the least one to speak of where none was told.
+        against: Compared with what; the baseline unless given.
+        what: What was compared, in words.
     """
+    what = what or f"{variant} against {against or 'nothing placed'}"
+    found = over_all(evidence, against=against).get(variant)
     if found is None or found.interval is None:
         return _undecided(claim, what, 0 if found is None else found.n)
     low, high = found.interval.low, found.interval.high
@@ -80,8 +96,9 @@ def effect(claim: str, what: str, found: Overall | None, size: float) -> Claim:
     )
     sign = 1.0 if size > 0 else -1.0
     near, far = (low, high) if size > 0 else (high, low)
-    if found.warning is not None:
-        verdict, words = Verdict.UNDECIDED, f"{words}; {found.warning}"
+    lacking = _too_few(evidence, variant, against) or found.warning
+    if lacking is not None:
+        verdict, words = Verdict.UNDECIDED, f"{words}; {lacking}"
     elif sign * near <= 0 or found.p_holm >= LEVEL:
         verdict = Verdict.NOT_CONFIRMED
     else:
@@ -96,19 +113,31 @@ def effect(claim: str, what: str, found: Overall | None, size: float) -> Claim:
     )
 
 
+def _too_few(evidence: Evidence, variant: str, against: str | None) -> str | None:
+    """Say on which task the pairs are too few for a claim about all of them; None if on none."""
+    other = evidence.baseline if against is None else against
+    counts = {
+        task: len(paired(evidence.accuracies(task, variant), evidence.accuracies(task, other)))
+        for task in evidence.tasks
+    }
+    task = min(counts, key=lambda each: counts[each])
+    if counts[task] >= SEEDS:
+        return None
+    return f"{counts[task]} pairs on {task}, {SEEDS} on every task are wanted"
+
+
 def _placement(evidence: Evidence) -> list[Claim]:
-    found = over_all(evidence)
     claims = [
         effect(
+            evidence,
             "Paper A: diffusion after the embedding raises the average by 4.07 points.",
-            "after embedding against nothing placed",
-            found.get(EMBEDDING),
+            EMBEDDING,
             4.07,
         ),
         effect(
+            evidence,
             "Paper A: diffusion after attention lowers the average by 2.5 points.",
-            "after attention against nothing placed",
-            found.get(ATTENTION),
+            ATTENTION,
             -2.5,
         ),
         _best(evidence),
@@ -121,10 +150,11 @@ def _placement(evidence: Evidence) -> list[Claim]:
     }
     return claims + [
         effect(
+            evidence,
             f"Sceptics: diffusion after the embedding is more than {words}.",
-            f"after embedding against {control}",
-            over_all(evidence, against=control).get(EMBEDDING),
+            EMBEDDING,
             0.1,
+            against=control,
         )
         for control, words in controls.items()
         if control in evidence.variants
@@ -139,17 +169,11 @@ def _best(evidence: Evidence) -> Claim:
         return _undecided(claim, "seven positions", 0)
     order = sorted(positions, key=lambda each: -found[each].mean)
     rival = next(each for each in order if each != EMBEDDING)
-    lead = over_all(evidence, against=rival)[EMBEDDING]
-    judged = effect(claim, f"against the best other position, {rival}", lead, 0.1)
+    what = f"against the best other position, {rival}"
+    judged = effect(evidence, claim, EMBEDDING, 0.1, against=rival, what=what)
     if judged.verdict is Verdict.NOT_CONFIRMED and order[0] == EMBEDDING:
-        return Claim(
-            claim=claim,
-            finding=f"largest mean of the seven, but not apart from the next; {judged.finding}",
-            verdict=Verdict.PARTLY,
-            n=judged.n,
-            interval=judged.interval,
-            p=judged.p,
-        )
+        words = f"the largest mean of the seven, but not apart from the next; {judged.finding}"
+        return replace(judged, finding=words)
     return judged
 
 
@@ -157,20 +181,22 @@ def _multiscale(evidence: Evidence) -> list[Claim]:
     singles = [each for each in ("slow", "medium", "fast") if each in evidence.variants]
     claims = [
         effect(
+            evidence,
             f"Paper A: a mix of scales is better than {single} diffusion alone.",
-            f"mixed against {single}",
-            over_all(evidence, against=single).get("mixed"),
+            "mixed",
             0.1,
+            against=single,
         )
         for single in singles
     ]
     if "mixed, gated" in evidence.variants:
         claims.append(
             effect(
+                evidence,
                 "Content that chooses the scale is better than fixed weights.",
-                "mixed, gated against mixed",
-                over_all(evidence, against="mixed").get("mixed, gated"),
+                "mixed, gated",
                 0.1,
+                against="mixed",
             )
         )
     return claims
@@ -180,30 +206,82 @@ def _positional(evidence: Evidence) -> list[Claim]:
     bare = [each for each in evidence.variants if f"{each} + diffusion" in evidence.variants]
     return [
         effect(
+            evidence,
             f"Paper A: diffusion adds to positional encodings; with {each} too.",
-            f"diffusion against none, {each}",
-            over_all(evidence, against=each).get(f"{each} + diffusion"),
+            f"{each} + diffusion",
             0.1,
+            against=each,
+            what=f"diffusion against none, {each}",
         )
         for each in bare
     ]
 
 
+def _multiscale_positions(evidence: Evidence) -> list[Claim]:
+    claims = []
+    for mixed in (each for each in evidence.variants if each.endswith(", mixed")):
+        place = mixed.removesuffix(", mixed")
+        found = over_all(evidence)
+        singles = [f"{place}, {each}" for each in ("slow", "medium", "fast")]
+        known = [each for each in singles if each in found]
+        if not known:
+            continue
+        rival = max(known, key=lambda each: found[each].mean)
+        claims.append(
+            effect(
+                evidence,
+                f"Paper A: a mix of scales is the best choice {place}.",
+                mixed,
+                0.1,
+                against=rival,
+                what=f"{place}, mixed against the best single scale there, {rival}",
+            )
+        )
+    return claims
+
+
+def _ways(evidence: Evidence) -> list[Claim]:
+    """Judge every other way against the one that everything else here uses."""
+    claims = []
+    for place, usual, others in (
+        ("after embedding", "explicit", ("backward Euler", "exact", "one ratio", "adaptive")),
+        ("between blocks", "explicit", ("backward Euler", "exact", "one ratio", "adaptive")),
+        ("after attention", "branch", ("stream",)),
+        ("after ffn", "branch", ("stream",)),
+    ):
+        claims += [
+            effect(
+                evidence,
+                f"Another way is better: {place}, {other} instead of {usual}.",
+                f"{place}, {other}",
+                0.1,
+                against=f"{place}, {usual}",
+            )
+            for other in others
+            if {f"{place}, {other}", f"{place}, {usual}"} <= set(evidence.variants)
+        ]
+    return claims
+
+
 def _commutation(evidence: Evidence) -> list[Claim]:
     claims = []
-    for each in foretell(evidence):
-        told = each.p < LEVEL and each.correlation < 0
+    known = foretell(evidence)
+    corrected = holm([each.p for each in known])
+    few = [why for each in evidence.others if (why := _too_few(evidence, each, None)) is not None]
+    for each, p in zip(known, corrected, strict=True):
+        words = (
+            f"rank correlation with the change of accuracy {signed(each.correlation, 2)} "
+            f"over {each.cells} cells of task and position"
+        )
+        if few or len(known) * each.least_p > LEVEL:
+            verdict = Verdict.UNDECIDED
+            words = f"{words}; {few[0] if few else 'so few cells cannot tell'}"
+        elif p < LEVEL and each.correlation < 0:
+            verdict = Verdict.CONFIRMED
+        else:
+            verdict = Verdict.NOT_CONFIRMED
         claims.append(
-            Claim(
-                claim=f"Paper A: where diffusion and attention conflict, it harms ({each.words}).",
-                finding=(
-                    f"rank correlation with the change of accuracy {signed(each.correlation, 2)} "
-                    f"over {each.cells} cells of task and position"
-                ),
-                verdict=Verdict.CONFIRMED if told else Verdict.NOT_CONFIRMED,
-                n=each.cells,
-                p=each.p,
-            )
+            Claim(claim=f"{each.claim}.", finding=words, verdict=verdict, n=each.cells, p=p)
         )
     return claims
 
@@ -211,6 +289,8 @@ def _commutation(evidence: Evidence) -> list[Claim]:
 JUDGES: dict[str, Callable[[Evidence], list[Claim]]] = {
     "placement": _placement,
     "multiscale": _multiscale,
+    "multiscale-positions": _multiscale_positions,
+    "ways": _ways,
     "positional": _positional,
     "commutation": _commutation,
 }

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -24,31 +25,43 @@ DRAWS = 9999
 class Diagnostic:
     """How far one measure foretells the change of accuracy."""
 
-    words: str
+    claim: str
+    """What would be true if it did."""
     correlation: float
     """Of ranks within tasks; −1 where more of it always means less accuracy."""
     p: float
     """Two-sided, by exchanging the variants within each task."""
+    least_p: float
+    """The smallest that so many variants and tasks could give."""
     cells: int
     """Task–variant pairs."""
 
 
 MEASURES: dict[str, Callable[[Mapping[str, Any]], list[float]]] = {
-    "nonlinear commutator": lambda said: said["depth"]["coupling.nonlinear"],
-    "frozen commutator": lambda said: said["depth"]["coupling.frozen"],
-    "how far the layers move the field": lambda said: [*said["layers"]["coupling.moved"].values()],
+    "Paper A: where diffusion and attention conflict, it harms (nonlinear commutator)": (
+        lambda said: said["depth"]["coupling.nonlinear"]
+    ),
+    "Paper A: where diffusion and attention conflict, it harms (frozen commutator)": (
+        lambda said: said["depth"]["coupling.frozen"]
+    ),
+    "Where the layers move the field far, they harm": (
+        lambda said: [*said["layers"]["coupling.moved"].values()]
+    ),
+    "Where the field is left rough, it harms (smoothness quotient)": (
+        lambda said: said["depth"]["energy.smoothness"]
+    ),
 }
-"""Words → one number for each block or layer out of a run's probe."""
+"""Claim → one number for each block or layer out of a run's probe."""
 
 
 def foretell(evidence: Evidence) -> list[Diagnostic]:
     """Set every measure against the change of accuracy, over the cells that have both."""
     found = []
-    for words, measure in MEASURES.items():
+    for claim, measure in MEASURES.items():
         tables = [_ranks(evidence, task, measure) for task in evidence.tasks]
         known = [each for each in tables if each.shape[1] > 1]
         if known:
-            found.append(_judge(words, known))
+            found.append(_judge(claim, known))
     return found
 
 
@@ -77,7 +90,7 @@ def _value(record: Record, measure: Callable[[Mapping[str, Any]], list[float]]) 
     return mean(values) if values else None
 
 
-def _judge(words: str, tables: list[NDArray[np.float64]]) -> Diagnostic:
+def _judge(claim: str, tables: list[NDArray[np.float64]]) -> Diagnostic:
     def along(order: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> float:
         return float(sum(table[0] @ order(table[1]) for table in tables))
 
@@ -86,8 +99,9 @@ def _judge(words: str, tables: list[NDArray[np.float64]]) -> Diagnostic:
     random = np.random.default_rng(0)
     beyond = sum(abs(along(random.permutation)) >= abs(seen) - 1e-9 for _ in range(DRAWS))
     return Diagnostic(
-        words,
+        claim,
         seen / size if size else 0.0,
         (1 + beyond) / (1 + DRAWS),
+        max(2 / math.prod(math.factorial(table.shape[1]) for table in tables), 1 / (1 + DRAWS)),
         sum(table.shape[1] for table in tables),
     )
