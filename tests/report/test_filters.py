@@ -83,6 +83,14 @@ def test_energy_kept_falls_from_band_to_band_and_no_ratio_keeps_all(tmp_path):
     assert still.bands() == [1.0] * 4
 
 
+def test_energy_is_the_mean_of_squares_not_the_square_of_the_mean(tmp_path):
+    model = {"dim": 2, "positions": ["after_embedding"], "layer": {"kind": "diffusion"}}
+    found = passed([record_of(tmp_path, model, {f"{STEM}.free": [0.0, 0.5]})])["after embedding"]
+    halves = (1 + np.cos(OMEGA) ** 2) / 2  # one feature passes all, the other cos ω
+    assert found.energy == pytest.approx(halves)
+    assert found.bands()[1] > np.mean(found.mean[16:33] ** 2) + 0.05
+
+
 def test_ratios_of_all_runs_stand_together_in_the_order_of_depth(evidence):
     found = learned_ratios(evidence.records("all seven"))
     assert [site.block for site in found] == [-1] + [0] * 6 + [1] * 6

@@ -96,6 +96,8 @@ def test_the_words_follow_the_bounds() -> None:
     wild = read(Setting(ratio=bounds.stable + 0.1))
     assert (wild["word"], wild["broken"]) == ("unstable", True)
     assert "grows by 1.4 a step" in wild["why"]
+    wide = Setting(ratio=bounds.stable + 0.1, dilation=2)
+    assert "grows by 1.4 a step" in read(wide)["why"]
     assert "at any ratio" in read(Setting(scheme=Scheme.EXACT, ratio=4.0))["why"]
 
 

@@ -168,8 +168,13 @@ def test_a_run_under_way_is_told_as_it_goes_and_ends_with_its_result(results: Pa
         heard.events.clear()
         beat(folder, 400)
         assert "400 of 800" in heard.wait("sections")["state"]  # type: ignore[index]
+        heard.events.clear()
         write_json(folder / RESULT, result)
         heard.wait("end")
+        drawn = {name: part for kind, data in heard.events if kind == "sections"
+                 for name, part in data.items()}  # type: ignore[attr-defined]  # fmt: skip
+        assert "None yet" not in drawn["result"]
+        assert f"{result['test']['accuracy']:.1f}" in drawn["result"]
     heard.end()  # the server ended, and took its streams with it
 
 
@@ -177,7 +182,9 @@ def test_the_board_sends_the_rows_that_changed_and_no_others(results: Path) -> N
     folder = running(results)
     with serving(results) as site:
         heard = Listener(site, "/events/board")
-        heard.wait("structure")
+        first = heard.wait("sections")  # what changed before the stream began is there too
+        assert isinstance(first, dict)
+        assert {"summary", "running", "problems"} < first.keys()
         heard.events.clear()
         write_json(folder / STATUS, {"state": "failed", "error": "out of memory", "update": 3})
         sections = heard.wait("sections")

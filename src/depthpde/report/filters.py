@@ -38,12 +38,25 @@ class Passed:
     """Mean of |H(ω)|, by `OMEGA`."""
     low: Values
     high: Values
+    energy: Values
+    """Mean of |H(ω)|², which is not the square of the mean."""
+
+    @classmethod
+    def of(cls, gains: Values) -> Passed:
+        """Sum up |H| [frequencies, features of all runs]."""
+        return cls(
+            mean=gains.mean(axis=1),
+            low=gains.min(axis=1),
+            high=gains.max(axis=1),
+            energy=(gains**2).mean(axis=1),
+        )
 
     def bands(self) -> list[float]:
         """Return the share of energy kept in each of the four bands, for a white field."""
         step = (len(OMEGA) - 1) // len(BANDS)
-        parts = (self.mean[i * step : (i + 1) * step + 1] for i in range(len(BANDS)))
-        return [float(np.mean(each**2)) for each in parts]
+        return [
+            float(np.mean(self.energy[i * step : (i + 1) * step + 1])) for i in range(len(BANDS))
+        ]
 
 
 def learned_ratios(records: Sequence[Record]) -> dict[Site, list[float]]:
@@ -90,7 +103,7 @@ def passed(records: Sequence[Record]) -> dict[str, Passed]:
             found.setdefault(site, []).append(np.abs(response))
     joined = {site: np.concatenate(each, axis=1) for site, each in found.items()}
     return {
-        site.words: Passed(mean=each.mean(axis=1), low=each.min(axis=1), high=each.max(axis=1))
+        site.words: Passed.of(each)
         for site, each in sorted(joined.items(), key=lambda item: _depth(item[0]))
     }
 

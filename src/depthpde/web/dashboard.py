@@ -89,7 +89,11 @@ class Dashboard:
         )
 
     def board_events(self, request: Request) -> Response:
-        """Send the sections of the board that changed."""
+        """Send the board whole, then the sections that change.
+
+        Whole, because much may have changed since the page was drawn: a laptop that slept, a
+        server that was started again.
+        """
         last: dict[str, str] = {}
         version: list[Any] = [None]
 
@@ -98,14 +102,14 @@ class Dashboard:
             now = (snapshot.version, frozenset(snapshot.states().items()))
             if now == version[0]:
                 return []
-            first, version[0] = version[0] is None, now
+            version[0] = now
             board = draw_board(snapshot)
             sections = {name: str(each) for name, each in self._board_sections(board).items()}
             new = {name: each for name, each in sections.items() if last.get(name) != each}
             last.clear()
             last.update(sections)
             events = [Event("structure", _structure(board))]
-            return events if first or not new else [*events, Event("sections", new)]
+            return [*events, Event("sections", new)] if new else events
 
         return stream(look, self.closing)
 
@@ -253,6 +257,7 @@ class Dashboard:
         return {
             "state": piece("pieces.html", "state", view),
             "verdicts": piece("pieces.html", "verdicts", view.doctor),
+            "result": piece("pieces.html", "result", view),
         }
 
     def _record(self, request: Request) -> Record:

@@ -134,7 +134,8 @@ def read(setting: Setting) -> dict[str, Any]:
     """Say in words what this ratio does, and whether it is within its bounds."""
     bounds, r = ratio_bounds(setting.scheme), setting.ratio
     rough = torch.tensor([torch.pi / setting.dilation], dtype=torch.float64)
-    gain = float(multiplier(setting.scheme, torch.tensor(r).double(), rough).abs())
+    ratio = torch.tensor(r).double()
+    gain = float(multiplier(setting.scheme, ratio, rough, dilation=setting.dilation).abs())
     if r > bounds.stable:
         most = max(setting.each_steps)
         return {
