@@ -8,9 +8,12 @@ from dataclasses import replace
 import pytest
 import torch
 
+from depthpde.dynamics.config import SimulatorConfig
 from depthpde.experiments.grid import Plan, Variant, bases
 from depthpde.experiments.presets import preset
 from depthpde.experiments.record import read_grid
+from depthpde.experiments.run import RunConfig
+from depthpde.training.pretraining import PretrainingConfig
 
 BASELINE = Variant("baseline")
 EMBEDDING = Variant("after embedding", "one step", model={"positions": ("after_embedding",)})
@@ -72,6 +75,22 @@ def test_settings_of_the_run_itself_can_be_varied():
 
 
 @pytest.mark.parametrize(
+    "part",
+    [
+        {"pretraining": {"updates": 5}},
+        {"pretraining": PretrainingConfig(updates=5)},
+        {"simulator": {"method": "strang"}},
+        {"simulator": SimulatorConfig(method="strang")},
+    ],
+)
+def test_a_stage_or_a_simulator_said_in_plain_words_is_the_run_that_a_worker_reads(part):
+    for cell, run in plan(variants=[Variant("varied", run=part)]).cells:
+        assert cell.run == run.id == RunConfig.from_dict(run.to_dict()).id
+        assert (run.pretraining or run.simulator) is not None
+        assert not isinstance(run.pretraining or run.simulator, dict)
+
+
+@pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"name": "a/b"}, "`name` must be of letters, digits.*got 'a/b'"),
@@ -93,6 +112,7 @@ def test_a_plan_that_cannot_be_computed_is_refused(changes, message):
     [
         ({"model": {"dmi": 8}}, "'odd' on listops-mini: .*did you mean 'dim'"),
         ({"training": {"updates": 0}}, "'odd' on listops-mini: `updates` must be at least 1"),
+        ({"run": {"simulator": {"mehod": "lie"}}}, "'odd' on .*did you mean 'method'"),
         ({"run": {"protcol": "strict"}}, "`run` must be one of .* did you mean 'protocol'"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 import yaml
@@ -38,6 +39,20 @@ def test_a_file_becomes_a_plan(tmp_path, name):
     sizes = [(run.model.dim, run.training.updates) for run in plan.runs]
     assert sizes[:2] == [(16, 20), (32, 10)]
     assert plan.grid.variants["wide"] == {"words": "twice as wide"}
+
+
+def test_a_rate_in_yaml_may_be_written_as_people_write_it(tmp_path):
+    path = tmp_path / "grid.yaml"
+    text = yaml.safe_dump({key: GRID[key] for key in ("tasks", "seeds", "variants")})
+    path.write_text(text + "training: {learning_rate: 2e-3, warmup: 2}\n")
+    assert {run.training.learning_rate for run in read_plan(path).runs} == {0.002}
+
+
+def test_yaml_without_its_library_says_what_to_install(tmp_path, monkeypatch):
+    path = write(tmp_path, "grid.yaml")
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    with pytest.raises(ValueError, match="YAML needs PyYAML: pip install pyyaml"):
+        read_plan(path)
 
 
 def test_the_command_line_wins_over_the_file(tmp_path):

@@ -67,6 +67,12 @@ def test_the_same_settings_in_every_notation_are_the_same_run(tmp_path, name, te
     assert run.id == build_run("text-mini", settings=wanted).id
 
 
+@pytest.mark.parametrize("text", ["1e-3", "1.e-3", "1.0e-3", "0.001", "+1E-3"])
+def test_a_rate_in_yaml_may_be_written_as_people_write_it(tmp_path, text):
+    path = written(tmp_path, f"training: {{learning_rate: {text}}}\nmodel: {{dim: 16}}", "a.yaml")
+    assert build_run("text-mini", file=path).training.learning_rate == 0.001
+
+
 def test_a_layers_name_may_be_given_settings_of_its_own():
     run = build_run("text-mini", changes=["model.layer.steps=3", 'model.positions=["after_ffn"]'])
     assert (run.model.layer.kind, run.model.layer.steps) == ("diffusion", 3)
@@ -116,7 +122,9 @@ def test_a_value_is_json_or_else_text(text, value):
         ({"changes": ["model.dim"]}, "must be written NAME=VALUE"),
         ({"changes": ["=3"]}, "must be written NAME=VALUE"),
         ({"changes": ["model.dim=abc"]}, "`dim` must be a whole number"),
-        ({"changes": ["model=3"]}, "must be a mapping"),
+        ({"changes": ["model=3"]}, "`model` must be a mapping of settings, got 3; name them"),
+        ({"changes": ["training=5"]}, "`training` must be a mapping of settings, got 5"),
+        ({"changes": ["simulator=5"]}, "`simulator` must be a mapping of settings, got 5"),
         ({"changes": ["model.layer=difusion"]}, "did you mean 'diffusion'"),
         ({"changes": ["model.positions=[\"after_embeding\"]"]}, "did you mean 'after_embedding'"),
         ({"changes": ["pretraining.objectiv=masked"]}, "did you mean 'objective'"),
@@ -138,6 +146,8 @@ def test_refuses(settings, message):
         ("a.json", "[1]", "must hold settings by name, got list"),
         ("a.json", '{"format": 2, "config": {}}', "must be of format 1, got 2: another version"),
         ("a.json", '{"format": 1, "config": 3}', "must hold settings under `config`, got 3"),
+        ("a.yaml", "training:", "`training` must be a mapping of settings, got None; name"),
+        ("a.json", '{"model": 3}', "`model` must be a mapping of settings, got 3"),
         ("a.json", '{"modle": {}}', "did you mean 'model'"),
         ("a.txt", "", r"`config's ending` must be one of \.json.*got '\.txt'"),
     ],

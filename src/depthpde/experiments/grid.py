@@ -127,12 +127,16 @@ class Plan:
 
     def _run(self, task: str, base: Preset, variant: Variant, seed: int) -> RunConfig:
         try:
-            return RunConfig(
-                task=task,
-                model=ModelConfig.from_dict(base.model.to_dict() | dict(variant.model)),
-                training=TrainingConfig.from_dict(base.training.to_dict() | dict(variant.training)),
-                seed=seed,
-                **_base_fields(base) | {"protocol": self.protocol} | _known(variant.run),
+            return RunConfig.from_dict(
+                {
+                    "task": task,
+                    "model": base.model.to_dict() | dict(variant.model),
+                    "training": base.training.to_dict() | dict(variant.training),
+                    "seed": seed,
+                }
+                | _base_fields(base)
+                | {"protocol": self.protocol}
+                | _known(variant.run)
             )
         except ValueError as error:
             raise ValueError(f"{variant.label!r} on {task}: {error}") from error
@@ -167,9 +171,14 @@ def bases(
 def _base_fields(base: Preset) -> dict[str, Any]:
     """Return what a preset says of the run besides model and training, such as pretraining."""
     shared = {each.name for each in fields(RunConfig)} & {each.name for each in fields(base)}
-    return {name: getattr(base, name) for name in shared - {"model", "training"}}
+    return {name: _plain(getattr(base, name)) for name in shared - {"model", "training"}}
 
 
 def _known(values: Mapping[str, Any]) -> dict[str, Any]:
     names = [each.name for each in fields(RunConfig)]
-    return {check_name("run", key, names): value for key, value in values.items()}
+    return {check_name("run", key, names): _plain(value) for key, value in values.items()}
+
+
+def _plain(value: Any) -> Any:
+    """Return a config as the values a file would hold, so that both become the same run."""
+    return value.to_dict() if hasattr(value, "to_dict") else value

@@ -8,6 +8,7 @@ model: {dim: 48}                          # for all variants, on top of the pres
 variants:
   baseline: {}
   after embedding: {words: one step, model: {positions: [after_embedding]}}
+  integrated: {run: {simulator: {method: strang}}}
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any
 from depthpde.data.protocol import STRICT
 from depthpde.errors import check_name
 from depthpde.experiments.grid import Plan, Variant, bases
+from depthpde.experiments.settings import read_yaml
 
 KEYS = (
     "name", "question", "preset", "protocol", "tasks", "seeds", "baseline", "model", "training",
@@ -64,13 +66,11 @@ def _read(path: Path) -> Any:
     if path.suffix not in (".yaml", ".yml"):
         raise ValueError(f"a grid must be a .json, .yaml or .yml file, got {path.name!r}")
     try:
-        import yaml  # type: ignore[import-untyped]
+        return read_yaml(text)
     except ImportError as error:
         raise ValueError("YAML needs PyYAML: pip install pyyaml; or write it as .json") from error
-    try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ValueError(f"it must be YAML, but {' '.join(str(error).split())}") from error
+    except ValueError as error:
+        raise ValueError(f"it must be YAML, but {error}") from error
 
 
 def _variant(label: str, values: Any) -> Variant:

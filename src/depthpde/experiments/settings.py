@@ -9,6 +9,7 @@ of either, as JSON, YAML or TOML.
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -99,7 +100,23 @@ def read_settings(path: Path) -> dict[str, Any]:
         raise ValueError(f"{path} must hold settings under `config`, got {inner!r}")
     for key in inner:
         check_name(f"{path.name} key", key, (*_VALUES, *_PARTS))
-    return dict(inner)
+    return _check_parts(inner)
+
+
+def read_yaml(text: str) -> Any:
+    """Return what a YAML text says; ImportError without PyYAML, ValueError where it is none.
+
+    PyYAML takes 1e-3 for a word, because YAML 1.1 wants 1.0e-3; here it is a number, as in 1.2.
+    """
+    import yaml  # type: ignore[import-untyped]
+
+    loader = type("Loader", (yaml.SafeLoader,), {})
+    number = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+$")
+    loader.add_implicit_resolver("tag:yaml.org,2002:float", number, list("-+0123456789"))
+    try:
+        return yaml.load(text, Loader=loader)
+    except yaml.YAMLError as error:
+        raise ValueError(" ".join(str(error).split())) from error
 
 
 def _parse(path: Path) -> Any:
@@ -118,17 +135,8 @@ def _parse(path: Path) -> Any:
         raise ValueError(f"{path} must be {suffix[1:].upper()}, but {error}") from error
 
 
-def _yaml(text: str) -> Any:
-    import yaml  # type: ignore[import-untyped]
-
-    try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ValueError(" ".join(str(error).split())) from error
-
-
 _READERS: dict[str, Callable[[str], Any]] = {
-    ".json": json.loads, ".yaml": _yaml, ".yml": _yaml, ".toml": tomllib.loads
+    ".json": json.loads, ".yaml": read_yaml, ".yml": read_yaml, ".toml": tomllib.loads
 }  # fmt: skip
 
 
@@ -176,7 +184,18 @@ def _nested(name: str, value: Any) -> dict[str, Any]:
         check_name("setting", name, known)
     for each in reversed(rest):
         value = {each: value}
-    return {first: value}
+    return _check_parts({first: value})
+
+
+def _check_parts(said: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings whose model and training, which no run is without, are settings too."""
+    for part in ("model", "training"):
+        if not isinstance(said.get(part, {}), Mapping):
+            raise ValueError(
+                f"`{part}` must be a mapping of settings, got {said[part]!r}; name them, such as "
+                f"{part}.NAME=VALUE, or leave it out"
+            )
+    return dict(said)
 
 
 def _over(values: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
