@@ -34,6 +34,7 @@ from depthpde.experiments.record import read_record
 from depthpde.experiments.run import RunConfig
 from depthpde.models.classifier import Classifier
 from depthpde.models.config import ModelConfig
+from depthpde.report.statistics import too_few
 from depthpde.training.config import TrainingConfig
 
 TINY = Preset(
@@ -71,6 +72,12 @@ def test_quick_and_mini_runs_differ_in_size_only():
     assert len(quick.runs) == 24
     assert {run.model.blocks for run in mini.runs} == {6}
     assert len(stabilization.plan(Extent.FULL, seeds=2).runs) == 48
+
+
+@pytest.mark.parametrize("extent", [Extent.MINI, Extent.FULL])
+@pytest.mark.parametrize("module", [stabilization, depth_limit, discretization, architectures])
+def test_as_many_seeds_as_can_be_significant_are_taken(module, extent):
+    assert too_few(len(module.plan(extent).seeds)) is None
 
 
 def test_the_other_experiments_share_the_runs_of_stabilization():

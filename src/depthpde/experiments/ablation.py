@@ -43,7 +43,7 @@ SYSTEMS = {
     SIMULATOR: SimulatorConfig(method="lie", steps=1, diffusion=0.1),
 }
 """How each system goes through depth."""
-SEEDS = {Extent.QUICK: 3, Extent.MINI: 5, Extent.FULL: 5}
+SEEDS = {Extent.QUICK: 3, Extent.MINI: 6, Extent.FULL: 6}
 LOOKS = {
     Extent.QUICK: Look(examples=16, informed=512, tangents=2),
     Extent.MINI: Look(),
