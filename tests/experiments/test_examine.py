@@ -9,9 +9,11 @@ from dataclasses import replace
 import pytest
 import torch
 
-from depthpde.data.library import load
+from depthpde.data.library import load, prepare
+from depthpde.data.tasks import TASKS
 from depthpde.experiments.examine import examine
 from depthpde.experiments.execute import execute
+from depthpde.experiments.run import RunConfig
 from depthpde.models.config import ModelConfig
 
 LAYER = "encoder.placed.layers.after_embedding.layer"
@@ -69,3 +71,17 @@ def test_the_record_holds_the_measures_by_depth(run, prepared, tmp_path):
     assert len(said["depth"]["drift.cosine"]) == 2
     assert said["layers"]["coupling.moved"][LAYER] <= said["layers"]["coupling.bound"][LAYER]
     assert record.result["notes"] == []
+
+
+def test_a_run_of_patches_is_trained_judged_and_examined(run, tmp_path):
+    few = {"train": 16, "validation": 8, "test": 8}
+    prepare(replace(TASKS["pathfinder"], splits=few), out=tmp_path / "prepared")
+    model = ModelConfig(
+        dim=8, blocks=1, input="patch", patch=8, pooling="cls", positions=("after_embedding",)
+    )
+    patches = RunConfig(task="pathfinder", model=model, training=run.training)
+    record = execute(patches, tmp_path / "results", prepared=tmp_path / "prepared")
+    assert record.result["test"]["targets"] == 8
+    assert record.result["notes"] == []
+    said = json.loads((record.folder / "probe.json").read_text())
+    assert len(said["bands"][LAYER]["before"]) == 4

@@ -4,15 +4,17 @@ import numpy as np
 import pytest
 import torch
 
-from depthpde.data.batching import Batches
+from depthpde.data.batching import Batch, Batches
 from depthpde.data.task import Kind
 from depthpde.models.config import ModelConfig
 from depthpde.models.language import LanguageModel
+from depthpde.models.vision import VisionTransformer
 from depthpde.training.evaluate import (
     IGNORED,
     count_targets,
     cross_entropy,
     evaluate,
+    model_inputs,
     predict,
 )
 from training.counting import LENGTH, make_model, make_split
@@ -92,3 +94,14 @@ def test_ignored_labels_have_no_say():
     assert cross_entropy(logits, labels, smoothing=0.1).item() == pytest.approx(wanted.item())
     assert count_targets(labels) == 3
     assert cross_entropy(logits, torch.full_like(labels, IGNORED)) == 0
+
+
+def test_a_model_of_patches_is_given_images_and_no_mask(split):
+    config = ModelConfig(dim=8, blocks=1, heads=2, patch=2, grid=(2, 3), classes=2)
+    model = VisionTransformer(config, generator=torch.Generator().manual_seed(0)).eval()
+    tokens = torch.arange(48).reshape(2, 24)
+    batch = Batch(tokens, torch.ones_like(tokens, dtype=torch.bool), torch.zeros(2).long())
+    (images,) = model_inputs(model, batch)
+    assert images.shape == (2, 1, 4, 6)
+    assert images[1, 0, 2, 3] == pytest.approx((24 + 2 * 6 + 3) / 255)
+    assert torch.equal(predict(model, batch), model(images))

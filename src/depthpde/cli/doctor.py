@@ -143,6 +143,7 @@ def _fed_by_task(
     """Feed the validation examples of the run's task, where they are prepared."""
     from depthpde.data.batching import Batches
     from depthpde.data.library import load
+    from depthpde.training.evaluate import model_inputs
 
     task = config.get("task")
     if not isinstance(task, str):
@@ -158,9 +159,4 @@ def _fed_by_task(
         subject = _fed_by_chance(model, arguments)
         return Subject(model, subject.inputs, note=f"{subject.note} ({task}: {error})")
     batch = next(iter(Batches(split, SEQUENCES).once()))
-    side = _side(model)
-    if side is not None:
-        images = batch.tokens.reshape(len(batch), *side) / 255
-        return Subject(model, images, batch.labels)
-    inputs = (batch.tokens, batch.valid_mask, batch.second_tokens, batch.second_mask)
-    return Subject(model, tuple(each for each in inputs if each is not None), batch.labels)
+    return Subject(model, model_inputs(model, batch), batch.labels)

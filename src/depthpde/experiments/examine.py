@@ -25,6 +25,8 @@ from depthpde.layers.diffusion import Diffusion
 from depthpde.layers.multiscale import MultiscaleDiffusion
 from depthpde.layers.transfer import measure_transfer
 from depthpde.operators.energy import band_energies
+from depthpde.shapes import Mask
+from depthpde.training.evaluate import model_inputs
 
 EXAMPLES = 32
 MODES = 33
@@ -39,7 +41,7 @@ def examine(model: nn.Module, split: Split, *, examples: int = EXAMPLES) -> dict
         split: Where the examples are from.
         examples: How many.
     """
-    batch = next(iter(Batches(split, examples).once()))
+    batch = next(iter(Batches(split, examples).once())).to(_device(model))
     found = {
         "transfer": _transfer(model),
         "bands": _bands(model, batch),
@@ -59,7 +61,7 @@ def _placed(model: nn.Module) -> dict[str, nn.Module]:
 
 
 def _transfer(model: nn.Module) -> dict[str, dict[str, list[float]]]:
-    omega = torch.linspace(0.0, math.pi, MODES)
+    omega = torch.linspace(0.0, math.pi, MODES, device=_device(model))
     return {
         name: {
             "omega": omega.tolist(),
@@ -73,21 +75,25 @@ def _transfer(model: nn.Module) -> dict[str, dict[str, list[float]]]:
 def _bands(model: nn.Module, batch: Batch) -> dict[str, dict[str, list[float]]]:
     seen: dict[str, tuple[Tensor, Tensor]] = {}
     with _looking(_placed(model), seen), torch.no_grad():
-        _call(model, batch)
+        inputs = _call(model, batch)
+    mask = inputs[1] if len(inputs) > 1 else None  # images have none
     return {
-        name: {"before": _shares(before, batch), "after": _shares(after, batch)}
+        name: {"before": _shares(before, mask), "after": _shares(after, mask)}
         for name, (before, after) in seen.items()
     }
 
 
-def _shares(u: Tensor, batch: Batch) -> list[float]:
+def _shares(u: Tensor, mask: Mask | None) -> list[float]:
     """Return the mean energy of a site in each band, whole sequences cut to their length."""
-    lengths = batch.valid_mask.sum(dim=1).tolist()
-    extra = u.shape[1] - batch.tokens.shape[1]  # a site in front
+    if mask is None:
+        lengths = [u.shape[1]] * len(u)
+    else:
+        extra = u.shape[1] - mask.shape[1]  # a site in front
+        lengths = (mask.sum(dim=1) + extra).tolist()
     rows = [
-        band_energies(row[None, : length + extra])[0] / (length + extra)
+        band_energies(row[None, :length])[0] / length
         for row, length in zip(u.double(), lengths, strict=False)
-        if length + extra >= 4
+        if length >= 4
     ]
     return torch.stack(rows).mean(dim=0).tolist() if rows else []
 
@@ -112,25 +118,26 @@ def _looking(
             handle.remove()
 
 
-def _call(model: nn.Module, batch: Batch) -> None:
+def _call(model: nn.Module, batch: Batch) -> tuple[Tensor, ...]:
+    """Call a model in eval mode, and return what it was called with."""
+    inputs = model_inputs(model, batch)
     mode = model.training
     model.eval()
     try:
-        model(*_inputs(batch))
+        model(*inputs)
     finally:
         model.train(mode)
+    return inputs
 
 
-def _inputs(batch: Batch) -> tuple[Tensor, ...]:
-    first = (batch.tokens, batch.valid_mask)
-    if batch.second_tokens is None or batch.second_mask is None:
-        return first
-    return (*first, batch.second_tokens, batch.second_mask)
+def _device(model: nn.Module) -> torch.device:
+    return next(model.parameters()).device
 
 
 def _along_depth(model: nn.Module, batch: Batch) -> dict[str, Any]:
     """Return every measure with one number a depth; heads are averaged."""
-    trajectory = probe(model, _inputs(batch), labels=batch.labels, baseline=False, causality=False)
+    inputs = model_inputs(model, batch)
+    trajectory = probe(model, inputs, labels=batch.labels, baseline=False, causality=False)
     depth = {name: [_one(value) for value in each.values] for name, each in trajectory.items()}
     return {
         "depth": {name: values for name, values in depth.items() if not _by_layer(name)},

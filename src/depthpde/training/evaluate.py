@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -12,6 +13,7 @@ from torch import Tensor, nn
 from depthpde.data.batching import Batch, Batches
 from depthpde.data.prepared import Split
 from depthpde.data.task import Kind
+from depthpde.layers.embedding import Input
 from depthpde.seeds import generator
 
 IGNORED = -100
@@ -37,9 +39,22 @@ class Evaluation:
 
 def predict(model: nn.Module, batch: Batch) -> Tensor:
     """Return the logits of a batch, [batch, classes] or [batch, length, vocabulary]."""
-    if batch.second_tokens is None:
-        return model(batch.tokens, batch.valid_mask)
-    return model(batch.tokens, batch.valid_mask, batch.second_tokens, batch.second_mask)
+    return model(*model_inputs(model, batch))
+
+
+def model_inputs(model: nn.Module, batch: Batch) -> tuple[Tensor, ...]:
+    """Return what a model is called with for a batch, in the order of its arguments.
+
+    images [batch, channels, height, width] in [0, 1] where patches come in, else tokens and
+    mask of every document
+    """
+    config: Any = getattr(model, "config", None)
+    if getattr(config, "input", None) == Input.PATCH:
+        rows, columns = (config.patch * side for side in config.grid)
+        return (batch.tokens.reshape(-1, config.channels, rows, columns) / 255,)
+    if batch.second_tokens is None or batch.second_mask is None:
+        return batch.tokens, batch.valid_mask
+    return batch.tokens, batch.valid_mask, batch.second_tokens, batch.second_mask
 
 
 def cross_entropy(logits: Tensor, labels: Tensor, *, smoothing: float = 0.0) -> Tensor:
