@@ -112,6 +112,18 @@ def test_a_field_that_is_not_finite_is_an_explosion():
     json.dumps(said.to_dict(), allow_nan=False)
 
 
+def test_one_sequence_that_is_not_finite_is_an_explosion_too():
+    generator = torch.Generator().manual_seed(0)
+    layer = torch.nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
+    model = torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False).eval()
+    batch = torch.randn(4, 6, 16, generator=generator)
+    batch[0, 3, 2] = torch.nan
+    said = diagnose(model, batch)
+    assert said.illnesses[0] is Illness.EXPLODING
+    assert said.verdicts[0].evidence == "the field is not finite at the embedding"
+    json.dumps(said.to_dict(), allow_nan=False)
+
+
 def test_minilm_is_healthy_but_for_a_head_that_looks_at_one_token():
     patient = pretrained()
     if patient is None:

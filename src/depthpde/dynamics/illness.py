@@ -98,8 +98,9 @@ def _rank(trajectory: Trajectory) -> Sign | str:
         return "the field is not finite"
     where, value = min(known, key=lambda pair: pair[1])
     text = f"tokens differ by {value:.2g} of their size at {where}"
-    if "rank.effective" in trajectory:
-        last, directions = trajectory["rank.effective"].singles()[-1]
+    pooled = trajectory["rank.effective"].singles() if "rank.effective" in trajectory else []
+    if pooled:  # one sequence that is not finite leaves none
+        last, directions = pooled[-1]
         dim = trajectory.facts["dim"]
         text = f"effective rank {directions:.0f} of {dim} at {last}; {text}"
     return Sign(value, text)
