@@ -8,6 +8,7 @@ from depthpde.data.library import (
     default_data,
     default_out,
     folder_of,
+    is_current,
     load,
     prepare,
     prepared_tasks,
@@ -67,6 +68,11 @@ def test_what_is_not_prepared_says_what_to_run(tmp_path: Path) -> None:
     assert prepared_tasks(tmp_path / "nowhere") == {}
 
 
+def test_advice_names_the_protocol(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="data prepare text --protocol lra-2020$"):
+        load("text", "train", out=tmp_path, protocol="lra-2020")
+
+
 @pytest.mark.usefixtures("small")
 def test_arrays_of_an_older_recipe_are_refused(tmp_path: Path, monkeypatch) -> None:
     prepare("listops-mini", out=tmp_path)
@@ -74,6 +80,9 @@ def test_arrays_of_an_older_recipe_are_refused(tmp_path: Path, monkeypatch) -> N
     monkeypatch.setitem(TASKS, "listops-mini", newer)
     with pytest.raises(ValueError, match="must come from version 99 of its recipe, got 2; run: d"):
         load("listops-mini", "train", out=tmp_path)
+    (why,) = verify(tmp_path)["listops-mini"]
+    assert "comes from version" in why
+    assert not is_current(tmp_path / "listops-mini")
 
 
 @pytest.mark.usefixtures("small")

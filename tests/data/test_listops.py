@@ -199,7 +199,7 @@ def release(folder: Path, count: int = 4) -> Path:
 
 def test_the_files_of_the_release_are_read(tmp_path: Path) -> None:
     release(tmp_path / "lra_release" / "listops-1000")
-    folder = prepare("listops-official", data=tmp_path, out=tmp_path / "out")
+    folder = prepare("listops-official", data=tmp_path, out=tmp_path / "out", check=False)
     split = load("listops-official", "train", out=tmp_path / "out")
     assert split.labels.tolist() == [3, 3, 3, 3]
     assert decode(split.tokens[:4]) == "[MAX 0 3 ]"
@@ -208,9 +208,15 @@ def test_the_files_of_the_release_are_read(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_refuses_a_release_that_is_not_whole(tmp_path: Path) -> None:
+    release(tmp_path / "listops-1000")
+    with pytest.raises(ValueError, match=r"basic_train\.tsv must hold 96,000 examples, got 4"):
+        prepare("listops-official", data=tmp_path, out=tmp_path / "out")
+
+
 def test_the_s4_protocol_ends_each_expression_and_has_18_ids(tmp_path: Path) -> None:
     release(tmp_path / "listops-1000")
-    kept = {"data": tmp_path, "out": tmp_path / "out", "protocol": "s4-2022"}
+    kept = {"data": tmp_path, "out": tmp_path / "out", "protocol": "s4-2022", "check": False}
     manifest = read_manifest(prepare("listops-official", **kept))
     split = load("listops-official", "train", out=tmp_path / "out", protocol="s4-2022")
     assert manifest["vocabulary"] == 18

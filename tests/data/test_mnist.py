@@ -71,6 +71,14 @@ def test_a_changed_file_is_refused_unless_asked_for(idx_folder: Path, tmp_path: 
     ]
 
 
+def test_mnist_is_not_looked_for_in_a_folder_of_fashion(idx_folder: Path, tmp_path: Path) -> None:
+    raw = idx_folder.parent / "FashionMNIST" / "raw"
+    raw.parent.mkdir()
+    idx_folder.rename(raw)
+    with pytest.raises(FileNotFoundError, match="mnist needs MNIST"):
+        prepare("mnist", data=raw.parents[1], out=tmp_path, check=False)
+
+
 def test_fashion_is_not_looked_for_in_the_folder_of_mnist(idx_folder: Path, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="fashion-mnist needs Fashion-MNIST"):
         prepare("fashion-mnist", data=idx_folder.parent, out=tmp_path, check=False)

@@ -247,6 +247,9 @@ def test_the_release_is_read_in_the_order_of_its_batches(release: Path, tmp_path
     images, labels = generate(LRA_32, 40, 1)
     assert [label for _, label in read_metadata(release)] == labels.tolist()
     kept = {"data": tmp_path / "official", "out": tmp_path}
+    with pytest.raises(ValueError, match="must hold 200,000 examples, got 40"):
+        prepare("pathfinder-official", **kept)
+    kept |= {"check": False}
     prepare("pathfinder-official", **kept, protocol="lra-2020")
     test = load("pathfinder-official", "test", out=tmp_path, protocol="lra-2020")
     assert test.ids(0).tolist() == images[36].reshape(-1).tolist()

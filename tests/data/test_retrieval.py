@@ -28,7 +28,7 @@ ROWS = [
 
 def test_each_document_is_stored_once_and_quotes_are_characters(tmp_path: Path) -> None:
     release(tmp_path / "tsv_data", ROWS)
-    manifest = read_manifest(prepare("retrieval", data=tmp_path, out=tmp_path / "out"))
+    manifest = read_manifest(prepare("retrieval", data=tmp_path, out=tmp_path / "out", check=False))
     train = load("retrieval", "train", out=tmp_path / "out")
     assert len(train) == 3
     assert train.pairs.tolist() == [[0, 1], [0, 2], [2, 3]]
@@ -38,9 +38,15 @@ def test_each_document_is_stored_once_and_quotes_are_characters(tmp_path: Path) 
     assert manifest["facts"]["names_with_two_texts"] == 1
 
 
+def test_refuses_a_release_that_is_not_whole(tmp_path: Path) -> None:
+    release(tmp_path, ROWS)
+    with pytest.raises(ValueError, match=r"train\.tsv must hold 147,086 examples, got 3; unpack"):
+        prepare("retrieval", data=tmp_path, out=tmp_path / "out")
+
+
 def test_documents_are_cut_at_the_length(tmp_path: Path) -> None:
     release(tmp_path, [b"1.0\tA\tB\t" + b"x" * 9000 + b"\t"])
-    prepare("retrieval", data=tmp_path, out=tmp_path / "out")
+    prepare("retrieval", data=tmp_path, out=tmp_path / "out", check=False)
     train = load("retrieval", "train", out=tmp_path / "out")
     assert np.diff(train.offsets).tolist() == [4000, 1]
 
@@ -85,7 +91,7 @@ def test_a_large_file_is_streamed_in_bounded_memory(tmp_path: Path) -> None:
         "import resource, sys; from pathlib import Path\n"
         "from depthpde.data.library import prepare\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
-        "prepare('retrieval', data=Path(sys.argv[1]), out=Path(sys.argv[2]))\n"
+        "prepare('retrieval', data=Path(sys.argv[1]), out=Path(sys.argv[2]), check=False)\n"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)"
     )
     command = [sys.executable, "-c", code, str(tmp_path), str(tmp_path / "out")]

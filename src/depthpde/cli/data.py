@@ -77,7 +77,7 @@ def _configure_prepare(parser: argparse.ArgumentParser) -> None:
 
 
 def _list(args: argparse.Namespace) -> int:
-    from depthpde.data.library import default_data, default_out, prepared_tasks
+    from depthpde.data.library import default_data, default_out, is_current, prepared_tasks
     from depthpde.data.tasks import TASKS
 
     data, out = args.data or default_data(), args.out or default_out()
@@ -85,7 +85,9 @@ def _list(args: argparse.Namespace) -> int:
     rows: list[dict[str, Any]] = []
     for task in TASKS.values():
         found = task.source is None or task.source.seek(data) is not None
-        status = "prepared" if task.name in prepared else "ready" if found else "missing"
+        status = "ready" if found else "missing"
+        if task.name in prepared:
+            status = "prepared" if is_current(prepared[task.name]) else "outdated"
         rows.append(
             {
                 "task": task.name,

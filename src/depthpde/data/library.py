@@ -8,7 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from depthpde.data.prepared import Split, problems, read_manifest, read_split
+from depthpde.data.prepared import (
+    Split,
+    how_to_prepare,
+    problems,
+    read_manifest,
+    read_split,
+)
 from depthpde.data.protocol import STRICT, Rules, rules_of
 from depthpde.data.store import MANIFEST, Writer
 from depthpde.data.task import Request, Task
@@ -100,7 +106,7 @@ def load(task: str | Task, split: str, *, out: Path | None = None, protocol: str
     if manifest.get("generator") != known.generator:
         raise ValueError(
             f"{folder} must come from version {known.generator} of its recipe, got "
-            f"{manifest.get('generator')!r}; run: depthpde data prepare {known.name}"
+            f"{manifest.get('generator')!r}; run: {how_to_prepare(folder.name)}"
         )
     return read_split(folder, split)
 
@@ -129,7 +135,31 @@ def verify(out: Path, names: list[str] | None = None) -> dict[str, list[str]]:
         raise FileNotFoundError(
             f"{out} holds no prepared task; run: depthpde data prepare --all-mini"
         )
-    return {name: problems(folder) for name, folder in chosen.items()}
+    return {name: [*problems(folder), *_outdated(folder)] for name, folder in chosen.items()}
+
+
+def _outdated(folder: Path) -> list[str]:
+    """Say that a folder comes from another version of its recipe, which `load` refuses."""
+    known = TASKS.get(folder.name.partition("@")[0])
+    try:
+        version = read_manifest(folder).get("generator")
+    except (ValueError, OSError):
+        return []  # told already
+    if known is None or version == known.generator:
+        return []
+    return [
+        f"{folder} comes from version {version} of its recipe, and the task is at version "
+        f"{known.generator}; run: {how_to_prepare(folder.name)}"
+    ]
+
+
+def is_current(folder: Path) -> bool:
+    """Say whether a prepared folder is whole enough to read, and of today's recipe."""
+    try:
+        read_manifest(folder)
+    except (ValueError, OSError):
+        return False
+    return not _outdated(folder)
 
 
 def _task(task: str | Task) -> Task:

@@ -202,6 +202,8 @@ def official_recipe(task: Task, request: Request, writer: Writer) -> None:
         path = RELEASE.find(request.data, [f"basic_{name}.tsv"], task=task.name)
         request.say(f"{task.name}: reading {path}")
         expressions, labels = read_tsv(path)
+        if request.check:
+            RELEASE.check_count(str(path), task.splits[split], len(labels))
         writer.add_source(path)
         if split == "train":
             writer.facts["baselines"] = baselines(expressions, labels)

@@ -292,6 +292,8 @@ def official_recipe(task: Task, request: Request, writer: Writer) -> None:
     folder = RELEASE.find(request.data, [pattern], task=task.name)
     listed = read_metadata(folder)
     labels = np.array([label for _, label in listed], dtype=np.uint8)
+    if request.check:
+        RELEASE.check_count(str(folder), sum(task.splits.values()), len(listed))
     request.say(f"{task.name}: reading {len(listed):,} images of {folder}")
     writer.add_source(folder, images=len(listed))
     parts = divide(labels, request.rules.validation, request.seed, task.name)

@@ -69,10 +69,16 @@ class Split:
         return lengths if self.pairs is None else lengths[self.pairs].max(axis=1)
 
 
+def how_to_prepare(name: str) -> str:
+    """Return the command for a prepared folder's name, such as ``text@lra-2020``."""
+    task, _, protocol = name.partition("@")
+    return f"depthpde data prepare {task}" + (f" --protocol {protocol}" if protocol else "")
+
+
 def read_manifest(folder: Path) -> dict[str, Any]:
     """Return the manifest of a prepared task, or say why it cannot be used."""
     path = folder / MANIFEST
-    again = f"run: depthpde data prepare {folder.name.split('@')[0]}"
+    again = f"run: {how_to_prepare(folder.name)}"
     try:
         manifest = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -166,7 +172,7 @@ def _describes(file: str, entry: object) -> bool:
 def _map(folder: Path, manifest: dict[str, Any], file: str) -> Array:
     entry = manifest["columns"].get(file)
     path = folder / file
-    again = f"run: depthpde data prepare {folder.name.split('@')[0]}"
+    again = f"run: {how_to_prepare(folder.name)}"
     if entry is None or not path.is_file():
         raise FileNotFoundError(f"{path} is missing; {again}")
     kind = TYPES[entry["type"]]

@@ -114,6 +114,8 @@ def recipe(task: Task, request: Request, writer: Writer) -> None:
             ]
             pairs.append(numbers)
             labels.append(pair.label)
+        if request.check:
+            AAN.check_count(str(path), task.splits[split], len(labels))
         writer.append_pairs(split, np.array(pairs), np.array(labels, dtype=np.uint8))
         writer.add_source(path)
     shelf.flush()

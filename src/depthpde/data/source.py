@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 _DEPTHS = ("", "*/", "*/*/")
@@ -26,6 +27,8 @@ class Source:
     means a folder, anything else a file."""
     md5: Mapping[str, str] = field(default_factory=dict)
     """Published MD5 checksums by file name."""
+    not_in: str = ""
+    """Folders of this name hold another data set whose files are called the same."""
 
     def find(self, data: Path | None, patterns: Iterable[str] | None = None, *, task: str) -> Path:
         """Return the first match of the patterns beneath the data folder, or say how to get it.
@@ -54,9 +57,13 @@ class Source:
         for pattern in self.patterns if patterns is None else patterns:
             for depth in _DEPTHS:
                 for match in sorted(data.glob(depth + pattern.removesuffix("/"))):
-                    if match.is_dir() == pattern.endswith("/"):
+                    if match.is_dir() == pattern.endswith("/") and not self._foreign(data, match):
                         return match
         return None
+
+    def _foreign(self, data: Path, match: Path) -> bool:
+        above = match.relative_to(data).parts[:-1]
+        return bool(self.not_in) and any(fnmatchcase(each, self.not_in) for each in above)
 
     def check(self, path: Path) -> None:
         """Refuse a file whose published checksum is known and differs."""
@@ -70,6 +77,14 @@ class Source:
             raise ValueError(
                 f"{what} must have the published MD5 {wanted}, got {got}; download it again from "
                 f"{self.url}, or pass --any-checksum to use a changed copy (the manifest says so)"
+            )
+
+    def check_count(self, what: str, wanted: int, got: int) -> None:
+        """Refuse a release that is not whole, or not the one that was published."""
+        if got != wanted:
+            raise ValueError(
+                f"{what} must hold {wanted:,} examples, got {got:,}; unpack it again from "
+                f"{self.url}, or pass --any-checksum to use a part (the manifest says so)"
             )
 
     def _advice(self, task: str, problem: str) -> str:
