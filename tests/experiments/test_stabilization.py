@@ -252,15 +252,25 @@ def test_a_task_whose_files_are_missing_is_told_before_anything_runs(prepared, t
     assert not (tmp_path / "runs").exists()
 
 
-def test_runs_that_failed_are_told_and_nothing_is_judged(prepared, tmp_path):
+def test_a_run_that_failed_before_is_tried_again(prepared, tmp_path):
+    plan = tiny_plan(systems=(TRANSFORMER,))
+    run = plan.runs[0]
+    folder = tmp_path / "runs" / run.id
+    folder.mkdir(parents=True)
+    said = {"format": 1, "id": run.id, "label": run.label, "config": run.to_dict()}
+    (folder / "config.json").write_text(json.dumps(said))
+    (folder / "status.json").write_text(json.dumps({"state": "failed", "error": "no memory"}))
+    lines = []
+    compute(plan, Folders(tmp_path, None, prepared), workers=1, say=lines.append)
+    assert lines[-1] == "4 runs computed, 0 were recorded before"
+
+
+def test_runs_that_fail_are_told_and_nothing_is_judged(prepared, tmp_path):
     plan = tiny_plan(systems=(TRANSFORMER,))
     for run in plan.runs:
         folder = tmp_path / "runs" / run.id
-        folder.mkdir(parents=True)
-        said = {"format": 1, "id": run.id, "label": run.label, "config": run.to_dict()}
-        (folder / "config.json").write_text(json.dumps(said))
-        (folder / "status.json").write_text(json.dumps({"state": "failed", "error": "no memory"}))
-    with pytest.raises(RuntimeError, match="4 of 4 runs failed, the first because: no memory"):
+        (folder / "status.json").mkdir(parents=True)  # so that no run can say how it stands
+    with pytest.raises(ValueError, match=r"all 4 runs .* got 4 that failed, the first because: .*"):
         compute(plan, Folders(tmp_path, None, prepared), workers=1, say=lambda line: None)
 
 

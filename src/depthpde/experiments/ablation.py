@@ -168,6 +168,8 @@ def compute(
 ) -> dict[tuple[str, str, int], Record]:
     """Compute the runs of a plan that are not recorded yet, and return all of them.
 
+    A run that failed before is tried again.
+
     Args:
         plan: Which runs.
         folders: Where data are found and records left.
@@ -178,15 +180,15 @@ def compute(
         ensure_prepared(run, folders.data, folders.prepared, say)  # a missing file is told at once
     plan.write(folders.results)
     place: Place = Pool(folders, workers) if workers > 1 else Here(folders, say=say)
-    outcome = sweep(plan.runs, place, folders.results)
+    outcome = sweep(plan.runs, place, folders.results, retry_failed=True)
     say(f"{outcome.recorded} runs computed, {outcome.skipped} were recorded before")
     if outcome.interrupted:
         raise KeyboardInterrupt
     if outcome.failed:
         why = next(iter(outcome.failed.values()))
-        raise RuntimeError(
-            f"{len(outcome.failed)} of {len(plan.runs)} runs failed, the first because: {why}; "
-            "mend the cause and reproduce again: what is recorded stays"
+        raise ValueError(
+            f"all {len(plan.runs)} runs must be recorded, got {len(outcome.failed)} that failed, "
+            f"the first because: {why}; mend the cause and reproduce again: what is recorded stays"
         )
     return {
         (cell.task, cell.variant, cell.seed): read_record(run_folder(folders.results, cell.run))

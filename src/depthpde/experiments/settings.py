@@ -110,7 +110,7 @@ def read_yaml(text: str) -> Any:
     """
     import yaml  # type: ignore[import-untyped]
 
-    loader = type("Loader", (yaml.SafeLoader,), {})
+    loader: Any = type("Loader", (yaml.SafeLoader,), {})
     number = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+$")
     loader.add_implicit_resolver("tag:yaml.org,2002:float", number, list("-+0123456789"))
     try:
