@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from depthpde.cli.main import main
+from depthpde.web.security import own_names
 
 
 @contextmanager
@@ -53,6 +54,7 @@ def test_another_address_comes_with_a_token(tmp_path: Path) -> None:
         said = json.loads(first_line(process))
         assert len(said["token"]) >= 40
         assert said["address"].endswith(f"/?token={said['token']}")
+        assert own_names()[0] in said["address"]  # by which others reach it
         bare = f"http://127.0.0.1:{said['port']}/"
         with pytest.raises(urllib.error.HTTPError, match="401") as refused:
             urllib.request.urlopen(bare, timeout=60)
@@ -60,6 +62,15 @@ def test_another_address_comes_with_a_token(tmp_path: Path) -> None:
         shown = {"authorization": f"Bearer {said['token']}"}
         request = urllib.request.Request(bare, headers=shown)
         with urllib.request.urlopen(request, timeout=60) as answer:
+            assert answer.status == 200
+
+
+def test_any_token_survives_its_address(tmp_path: Path) -> None:
+    token = "correct+horse&battery#100% staple"
+    with dash(str(tmp_path), "--token", token, "--json") as process:
+        address = json.loads(first_line(process))["address"]
+        opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+        with opener.open(address, timeout=60) as answer:
             assert answer.status == 200
 
 

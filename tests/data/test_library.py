@@ -69,7 +69,7 @@ def test_what_is_not_prepared_says_what_to_run(tmp_path: Path) -> None:
 
 
 def test_advice_names_the_protocol(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="data prepare text --protocol lra-2020$"):
+    with pytest.raises(FileNotFoundError, match=r"data prepare text --protocol lra-2020$"):
         load("text", "train", out=tmp_path, protocol="lra-2020")
 
 

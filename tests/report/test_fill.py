@@ -11,7 +11,7 @@ before
 <!-- depthpde: table placement -->
 old
 <!-- /depthpde -->
-after <!-- depthpde: is not a mark here
+after <!-- depthpde: is not a mark here -->
 """
 
 
@@ -31,3 +31,29 @@ def test_pages_that_change_are_told(tmp_path):
 def test_refuses_a_mark_that_nothing_belongs_to():
     with pytest.raises(ValueError, match="did you mean 'table placement'"):
         fill(PAGE.replace("table placement", "table placment"), {"table placement": ""})
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        PAGE.replace("<!-- /depthpde -->\n", ""),
+        PAGE.replace(
+            "<!-- /depthpde -->\n", "prose\n<!-- depthpde: rows b -->\n<!-- /depthpde -->\n"
+        ),
+        PAGE.replace("<!-- depthpde: table", "<!-- depthpde : table"),
+        PAGE.replace("old\n", "<!-- /depthpde -->\n"),
+        PAGE.replace("<!-- depthpde: table placement -->\n", ""),
+    ],
+)
+def test_marks_that_are_no_pair_lose_no_prose(tmp_path, broken):
+    good, bad = tmp_path / "good.md", tmp_path / "bad.md"
+    good.write_text(PAGE)
+    bad.write_text(broken)
+    with pytest.raises(ValueError, match=r"bad\.md: marks must come by twos"):
+        fill_pages([good, bad], {"table placement": "| a |", "rows b": ""})
+    assert (good.read_text(), bad.read_text()) == (PAGE, broken)
+
+
+def test_a_page_without_marks_is_not_one_to_fill():
+    with pytest.raises(ValueError, match="must hold a mark such as"):
+        fill("# Title\n", {})

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from depthpde.web.security import HEADERS, Access, is_loopback, make_access
+from depthpde.web.security import HEADERS, Access, is_loopback, make_access, own_names
 from web.conftest import Site, serving
 
 TOKEN = "a-token-of-our-own-0123"
@@ -57,6 +57,7 @@ def test_an_open_address_goes_by_addresses_and_its_own_name_only() -> None:
     access = Access("0.0.0.0", TOKEN)
     assert access.admits_host("192.168.0.4:8765")
     assert access.admits_host("localhost")
+    assert all(access.admits_host(f"{each}:8765") for each in own_names())
     assert not access.admits_host("evil.org")
     assert Access("node7.cluster", TOKEN).admits_host("node7.cluster:80")
 

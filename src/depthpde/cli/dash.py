@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from pathlib import Path
+from urllib.parse import quote
 
 SUMMARY = "show a results folder as live, read-only pages in the browser"
 EXAMPLES = """examples:
@@ -44,10 +45,7 @@ def run(args: argparse.Namespace) -> int:
     access = make_access(args.host, args.token)
     bound = open_socket(args.host, args.port)
     port = bound.getsockname()[1]
-    shown = "localhost" if args.host in ("127.0.0.1", "::1", "0.0.0.0", "::") else args.host
-    address = f"http://{f'[{shown}]' if ':' in shown else shown}:{port}/"
-    if access.token is not None:
-        address += f"?token={access.token}"
+    address = _address(args.host, port, access.token)
     if args.json:
         said = {"address": address, "host": args.host, "port": port, "token": access.token}
         print(json.dumps(said), flush=True)
@@ -62,6 +60,17 @@ def run(args: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         print("closed", file=sys.stderr)
     return 0
+
+
+def _address(host: str, port: int, token: str | None) -> str:
+    """Return what to open: from elsewhere by this machine's own name, if it serves elsewhere."""
+    from depthpde.web.security import own_names
+
+    shown = {"127.0.0.1": "localhost", "::1": "localhost"}.get(host, host)
+    if host in ("0.0.0.0", "::"):
+        shown = next(iter(own_names()), "localhost")
+    place = f"http://{f'[{shown}]' if ':' in shown else shown}:{port}/"
+    return place if token is None else f"{place}?token={quote(token, safe='')}"
 
 
 def _check(args: argparse.Namespace) -> None:

@@ -16,7 +16,8 @@ from depthpde.experiments.findings import Findings
 from depthpde.files import write_whole
 from depthpde.report.chapter import Chapter
 
-_MARKED = re.compile(r"(<!-- depthpde: (.+?) -->\n)(.*?)(<!-- /depthpde -->)", re.DOTALL)
+_OPEN, _CLOSE = re.compile(r"^<!-- *depthpde\b.*$", re.MULTILINE), "<!-- /depthpde -->"
+_MARKED = re.compile(r"(^<!-- depthpde: (.+?) -->\n)(.*?)(^<!-- /depthpde -->)", re.DOTALL | re.M)
 
 
 def parts_of(chapters: Iterable[Chapter], findings: Iterable[Findings]) -> dict[str, str]:
@@ -38,6 +39,7 @@ def fill(text: str, parts: Mapping[str, str]) -> str:
         text: The page.
         parts: Name → what belongs between its marks.
     """
+    _check_marks(text)
 
     def made(match: re.Match[str]) -> str:
         name = check_name("depthpde", match[2], parts)
@@ -46,12 +48,30 @@ def fill(text: str, parts: Mapping[str, str]) -> str:
     return _MARKED.sub(made, text)
 
 
+def _check_marks(text: str) -> None:
+    """Refuse a page whose marks are not pairs: what lies between would be lost."""
+    marks = [line for line in text.splitlines() if _OPEN.match(line) or line == _CLOSE]
+    if not marks:
+        raise ValueError(
+            "a page to fill must hold a mark such as <!-- depthpde: table placement -->, with "
+            f"{_CLOSE} on a line of its own below it; got none"
+        )
+    for number, mark in enumerate(marks):
+        fits = mark == _CLOSE if number % 2 else re.fullmatch(r"<!-- depthpde: .+ -->", mark)
+        if not fits or (number % 2 == 0 and number + 1 == len(marks)):
+            raise ValueError(
+                "marks must come by twos, <!-- depthpde: NAME --> and below it "
+                f"{_CLOSE}, each on a line of its own; look at {mark!r}"
+            )
+
+
 def fill_pages(pages: Sequence[Path], parts: Mapping[str, str]) -> list[Path]:
-    """Fill pages in place, and return those that changed."""
-    changed = []
+    """Fill pages in place, all or none, and return those that changed."""
+    made = []
     for page in pages:
         old = page.read_text(encoding="utf-8")
-        new = fill(old, parts)
-        if new != old:
-            changed.append(write_whole(page, new))
-    return changed
+        try:
+            made.append((page, old, fill(old, parts)))
+        except ValueError as error:
+            raise ValueError(f"{page}: {error}") from error
+    return [write_whole(page, new) for page, old, new in made if new != old]

@@ -12,6 +12,7 @@ import secrets
 import socket
 from collections.abc import MutableMapping
 from dataclasses import dataclass
+from functools import cache
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
@@ -81,7 +82,7 @@ class Access:
         address = _address(name)
         if is_loopback(self.host):
             return address is not None and address.is_loopback
-        return address is not None or name == socket.gethostname().lower()
+        return address is not None or name in own_names()
 
     def admits_token(self, shown: str | None) -> bool:
         """Compare a token in a time that tells nothing about it."""
@@ -97,6 +98,13 @@ def make_access(host: str, token: str | None) -> Access:
     if token is None and not is_loopback(host):
         token = secrets.token_urlsafe(32)
     return Access(host, token)
+
+
+@cache
+def own_names() -> tuple[str, ...]:
+    """Return what this machine is called by others, the fullest name first; asked once."""
+    names = [each.lower() for each in (socket.getfqdn(), socket.gethostname())]
+    return tuple(dict.fromkeys(each for each in names if not each.startswith("localhost")))
 
 
 def is_loopback(host: str) -> bool:
