@@ -23,7 +23,12 @@ from depthpde.experiments.ablation import (
     label,
     shape,
 )
-from depthpde.experiments.ablation_findings import ablation_claims, ablation_table
+from depthpde.experiments.ablation_findings import (
+    HUNDREDFOLD,
+    ablation_claims,
+    ablation_table,
+    growths,
+)
 from depthpde.experiments.extent import Extent
 from depthpde.experiments.fidelity import agreement, continuous_agreement
 from depthpde.experiments.findings import Verdict, read_findings
@@ -152,8 +157,11 @@ def test_the_continuous_equation_starts_with_the_model_and_leaves_it(folders, pr
     assert 0.3 < found["centred cosine"][-1] < 0.9999
 
 
-def fabricated(tmp_path, drift, rank, gradient, accuracy) -> Ablation:
-    """Make up what was measured, three seeds of each variant, with a little noise."""
+def fabricated(tmp_path, drift, rank, gradient, accuracy, diverged=()) -> Ablation:
+    """Make up what was measured, three seeds of each variant, with a little noise.
+
+    What diverged did so before its first point.
+    """
     plan = tiny_plan(seeds=3)
     runs = {}
     for cell, run in plan.cells:
@@ -164,10 +172,14 @@ def fabricated(tmp_path, drift, rank, gradient, accuracy) -> Ablation:
         (folder / "environment.json").write_text("{}")
         stabilizer = cell.variant.split(", ")[1]
         noise = 0.01 * cell.seed
-        result = {"format": 1, "status": "done", "test": {"accuracy": accuracy[stabilizer] + noise}}
+        status = "diverged" if stabilizer in diverged else "done"
+        result = {"format": 1, "status": status, "test": {"accuracy": accuracy[stabilizer] + noise}}
+        if accuracy[stabilizer] is NONE:
+            result["test"] = None
         (folder / "result.json").write_text(json.dumps(result | {"parameters": 1, "id": run.id}))
         point = {"kind": "point", "gradient_norm": gradient[stabilizer] * (1 + noise)}
-        (folder / "metrics.jsonl").write_text(json.dumps(point) + "\n")
+        logged = "" if stabilizer in diverged else json.dumps(point) + "\n"
+        (folder / "metrics.jsonl").write_text(logged)
         at = {
             "centred": [1.0, drift[stabilizer] + noise],
             "rank": [1.0, rank[stabilizer] * (1 + noise)],
@@ -179,6 +191,10 @@ def fabricated(tmp_path, drift, rank, gradient, accuracy) -> Ablation:
         seen = {"start": at, "end": at}
         runs[cell.task, cell.variant, cell.seed] = Measured(read_record(folder), seen)
     return Ablation(plan, runs)
+
+
+NONE = float("nan")
+"""An accuracy that there is none of."""
 
 
 def by_claim(found: Ablation) -> dict[str, Verdict]:
@@ -212,6 +228,40 @@ def test_a_drift_that_leaves_something_is_not_catastrophic(tmp_path):
     same = dict.fromkeys(STABILIZERS, 0.5)
     found = fabricated(tmp_path, same | {BOTH: 0.9, NO_RESIDUAL: 0.4}, same, same, same)
     assert by_claim(found)["drift"] is Verdict.PARTLY
+
+
+def test_divergence_is_the_explosion_it_is_the_sign_of(tmp_path):
+    same = dict.fromkeys(STABILIZERS, 0.5)
+    found = fabricated(tmp_path, same, same, same, same, diverged=(NO_NORM,))
+    claim = ablation_claims(found, [TRANSFORMER])[2]
+    assert (claim.verdict, claim.n) == (Verdict.CONFIRMED, 3)
+    assert "no norm 3/3" in claim.finding
+    backwards = growths(found, label(TRANSFORMER, BOTH), label(TRANSFORMER, NO_NORM))
+    assert backwards == [-HUNDREDFOLD] * 3
+    neither = growths(found, label(TRANSFORMER, NO_NORM), label(SIMULATOR, NO_NORM))
+    assert neither == [0.0] * 3, "both diverged"
+
+
+def test_a_run_that_diverged_is_left_out_of_what_is_measured_after_training(tmp_path):
+    same = dict.fromkeys(STABILIZERS, 0.5)
+    found = fabricated(tmp_path, same, same, same, same, diverged=(NO_RESIDUAL,))
+    row = ablation_table(found)[1]
+    assert row["variant"] == label(TRANSFORMER, NO_RESIDUAL)
+    assert row["diverged"] == "3/3"
+    measured = ("centred cosine", "rank residual", "token cosine", "Lyapunov", "log10 |g_0/g_L|")
+    assert {row[name] for name in (*measured, "log10 max gradient")} == {"–"}
+    assert row["accuracy"] == "0.51 ± 0.025"
+    claims = dict(zip(("drift", "rank"), ablation_claims(found, [TRANSFORMER]), strict=False))
+    assert {name: each.n for name, each in claims.items()} == {"drift": 0, "rank": 0}
+    assert any("left out" in note for note in stabilization.notes(Extent.MINI, found))
+
+
+def test_a_variant_without_any_accuracy_is_not_the_next_best(tmp_path):
+    same = dict.fromkeys(STABILIZERS, 0.5)
+    accuracy = {BOTH: 60.0, NO_RESIDUAL: NONE, NO_NORM: 50.0, "neither": 20.0}
+    found = fabricated(tmp_path, same, same, same, accuracy)
+    claim = ablation_claims(found, [TRANSFORMER])[-1]
+    assert claim.finding == "test accuracy with both is +10.0 points above the next best, no norm"
 
 
 def test_depth_converges_to_its_limit_and_not_without_residuals(folders):

@@ -65,14 +65,22 @@ class Measured:
 
     @property
     def largest_gradient(self) -> float | None:
-        """The largest gradient norm of its training, before clipping."""
+        """The largest gradient norm among the logged updates, before clipping.
+
+        None where none was logged; what made a run diverge is never among them.
+        """
         found = [float(each["gradient_norm"]) for each in self.record.points()]
         return max(found, default=None)
 
+    def at(self, when: str) -> Mapping[str, Any]:
+        """Return what was measured at the start or the end; nothing at the end of a divergence."""
+        left_out = when == "end" and self.diverged
+        return {} if left_out else self.seen[when] or {}
+
     def last(self, name: str, when: str = "end") -> float | None:
         """Return a measure at the last layer; None where there is none."""
-        at = self.seen[when]
-        return None if at is None else at[name][-1]
+        layers = self.at(when).get(name)
+        return layers[-1] if layers else None
 
 
 @dataclass(frozen=True, slots=True)

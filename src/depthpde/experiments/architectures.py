@@ -22,7 +22,7 @@ from depthpde.experiments.ablation import (
     measure_all,
     shape,
 )
-from depthpde.experiments.ablation_findings import ablation_claims, ablation_table
+from depthpde.experiments.ablation_findings import DIVERGENCE, ablation_claims, ablation_table
 from depthpde.experiments.depth_limit import EXAMPLES, convergence_claims, measure
 from depthpde.experiments.extent import Extent
 from depthpde.experiments.findings import Claim, Findings
@@ -76,6 +76,7 @@ def answer(made: Plan, folders: Folders, extent: Extent, *, workers: int, say: S
             "the vision Transformer reads patches of one pixel; the simulator's diffusion runs "
             "along the rows of pixels laid end to end, and upwind in the decoder",
             "accuracy of the decoder is the share of bytes told right",
+            DIVERGENCE,
         ),
     )
     findings.write(folders.results)

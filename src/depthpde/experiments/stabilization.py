@@ -1,8 +1,9 @@
 """What do residuals and norms do to a Transformer, and to the PDE that it is said to be?
 
 Paper B's main experiment: a standard Transformer of six blocks and its simulator, with residual and
-norm switched off two by two; drift, rank, gradients, divergence, information and accuracy through
-training; and how far simulator and Transformer agree.
+norm switched off two by two; drift, rank, gradients by layer and information before and after
+training, gradient norms and divergence through it, accuracy; and how far simulator and Transformer
+agree.
 """
 
 from __future__ import annotations
@@ -25,7 +26,12 @@ from depthpde.experiments.ablation import (
     measure_all,
     shape,
 )
-from depthpde.experiments.ablation_findings import ablation_claims, ablation_table, center
+from depthpde.experiments.ablation_findings import (
+    DIVERGENCE,
+    ablation_claims,
+    ablation_table,
+    center,
+)
 from depthpde.experiments.extent import Extent
 from depthpde.experiments.fidelity import agreement, continuous_agreement
 from depthpde.experiments.findings import Claim, Findings
@@ -178,14 +184,14 @@ def information_claims(found: Ablation) -> list[Claim]:
     variants = {name: label(TRANSFORMER, name) for name in STABILIZERS}
 
     def told(measured: Measured) -> float | None:
-        layers = (measured.seen["end"] or {}).get("information")
+        layers = measured.at("end").get("information")
         return None if not layers or layers[-1]["label_unreliable"] else layers[-1]["about_label"]
 
     kept = found.pairs(variants[BOTH], variants[NEITHER], told)
     doubtful = sum(
         bool(layer["label_unreliable"])
         for measured in found.runs.values()
-        for layer in ((measured.seen["end"] or {}).get("information") or ())
+        for layer in (measured.at("end").get("information") or ())
     )
     return [
         judge(
@@ -220,7 +226,7 @@ def plane_table(found: Ablation) -> list[dict[str, Any]]:
     for name in STABILIZERS:
         runs = found.of(label(TRANSFORMER, name)).values()
         for when in ("start", "end"):
-            layers = [(m.seen[when] or {}).get("information") for m in runs]
+            layers = [m.at(when).get("information") for m in runs]
             known = [each for each in layers if each]
             if not known:
                 continue
@@ -247,7 +253,7 @@ def notes(extent: Extent, found: Ablation) -> tuple[str, ...]:
         "the Transformer is pre-norm; 'no norm' keeps the same first weights and leaves out the "
         f"norms' own gains ({min(sizes):,} to {max(sizes):,} parameters)",
         "the simulator is the same network with learned diffusion as a term, Lie splitting, dt = 1",
-        "a run that diverges counts in the divergence rate; its measures are left out",
+        DIVERGENCE,
     ]
     if extent is Extent.QUICK:
         said.append("quick: a few updates of small models; shows that it works, not what is true")
