@@ -3,7 +3,7 @@ import math
 import pytest
 
 from depthpde.experiments.findings import Verdict
-from depthpde.experiments.judgement import judge, judge_order, slope, spread
+from depthpde.experiments.judgement import corrected, judge, judge_order, slope, spread
 
 
 @pytest.mark.parametrize(
@@ -28,6 +28,27 @@ def test_a_verdict_follows_the_whole_interval(values, verdict):
     assert found.finding == f"by {sum(finite) / len(finite):.1f}"
     if found.interval:
         assert found.interval[0] <= sum(finite) / len(finite) <= found.interval[1]
+
+
+@pytest.mark.parametrize("above", [-0.02, 0.0])
+def test_a_mark_below_zero_confirms_no_loss(above):
+    assert judge("c", "f", [-0.01, -0.011, -0.009], above=above).verdict is Verdict.NOT_CONFIRMED
+    assert judge("c", "f", [0.01, 0.011, 0.009], above=above).verdict is Verdict.CONFIRMED
+
+
+def test_p_is_corrected_for_as_many_claims_as_were_tested():
+    claims = [
+        judge("a", "f", [1.0, 2.0, 3.0, 2.0, 1.0, 2.0]),
+        judge("b", "f", [1.0, 2.0, 3.0], test=False),
+        judge("c", "f", [1.0, 2.0, 3.0, 2.0]),
+    ]
+    assert [each.p for each in claims] == [1 / 32, None, 1 / 8]
+    found = corrected(claims)
+    assert [each.p for each in found] == [2 / 32, None, 1 / 8]
+    assert [(each.claim, each.verdict) for each in found] == [
+        (each.claim, each.verdict) for each in claims
+    ]
+    assert corrected([]) == ()
 
 
 def test_paired_differences_are_tested_and_plain_numbers_are_not():

@@ -39,7 +39,7 @@ from depthpde.experiments.record import read_record
 from depthpde.experiments.run import RunConfig
 from depthpde.models.classifier import Classifier
 from depthpde.models.config import ModelConfig
-from depthpde.report.statistics import too_few
+from depthpde.report.statistics import holm, too_few
 from depthpde.training.config import TrainingConfig
 
 TINY = Preset(
@@ -228,6 +228,16 @@ def test_a_drift_that_leaves_something_is_not_catastrophic(tmp_path):
     same = dict.fromkeys(STABILIZERS, 0.5)
     found = fabricated(tmp_path, same | {BOTH: 0.9, NO_RESIDUAL: 0.4}, same, same, same)
     assert by_claim(found)["drift"] is Verdict.PARTLY
+
+
+def test_p_is_corrected_for_all_claims_of_the_experiment(tmp_path):
+    same = dict.fromkeys(STABILIZERS, 0.5)
+    found = fabricated(tmp_path, same, same, same | {NO_NORM: 50.0}, same)
+    alone = {each.claim: each.p for each in ablation_claims(found)}
+    together = {each.claim: each.p for each in stabilization.claims(found, [])}
+    tested = [p for p in alone.values() if p is not None]
+    assert len(tested) == 10
+    assert [together[claim] for claim in alone] == holm(tested) != tested
 
 
 def test_divergence_is_the_explosion_it_is_the_sign_of(tmp_path):

@@ -27,6 +27,7 @@ from depthpde.experiments.depth_limit import EXAMPLES, convergence_claims, measu
 from depthpde.experiments.extent import Extent
 from depthpde.experiments.findings import Claim, Findings
 from depthpde.experiments.grid import Plan
+from depthpde.experiments.judgement import corrected
 from depthpde.experiments.observation import one_thread
 from depthpde.experiments.place import Folders
 from depthpde.experiments.reproduction import Reproduction, Say
@@ -70,7 +71,7 @@ def answer(made: Plan, folders: Folders, extent: Extent, *, workers: int, say: S
         name=NAME,
         question=QUESTION,
         scale=extent.value,
-        claims=tuple(claims),
+        claims=corrected(claims),
         tables=tables,
         notes=(
             "the vision Transformer reads patches of one pixel; the simulator's diffusion runs "

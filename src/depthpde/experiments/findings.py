@@ -42,7 +42,7 @@ class Claim:
     interval: tuple[float, float] | None = None
     """95 % interval of the number that decides."""
     p: float | None = None
-    """Its p, corrected; None where nothing was tested."""
+    """Its p, corrected for all that the findings test; None where nothing was tested."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

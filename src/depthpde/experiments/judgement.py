@@ -9,10 +9,11 @@ claimed while the runs are too few for any difference to be significant.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from depthpde.experiments.findings import Claim, Verdict
-from depthpde.report.statistics import mean, mean_interval, sign_flip_p, too_few
+from depthpde.report.statistics import holm, mean, mean_interval, sign_flip_p, too_few
 
 LEAST = 3
 """Measurements below which nothing is decided."""
@@ -27,9 +28,13 @@ def judge(
         claim: What was claimed.
         words: What was found; ``{mean}`` stands for the mean of the values.
         values: One for each pair of runs, or each measurement.
-        above: Beyond what the claim counts as confirmed.
+        above: Beyond what the claim counts as confirmed; below 0 it is 0.
         test: Whether the values are paired differences, so that a sign-flip test applies.
+
+    Returns:
+        The claim; its p is that of this claim alone, see `corrected`.
     """
+    mark = max(0.0, above)
     finite = [each for each in values if math.isfinite(each)]
     center = mean(finite) if finite else math.nan
     said = words.format(mean=center)
@@ -37,11 +42,11 @@ def judge(
         return Claim(claim=claim, finding=said, verdict=Verdict.UNDECIDED, n=len(finite))
     found = mean_interval(finite)
     verdict = Verdict.NOT_CONFIRMED
-    if found.low > above:
+    if found.low > mark:
         verdict = Verdict.CONFIRMED
     elif found.low > 0:
         verdict = Verdict.PARTLY
-    elif found.high > above and too_few(len(finite)):
+    elif found.high > mark and too_few(len(finite)):
         verdict = Verdict.UNDECIDED
     return Claim(
         claim=claim,
@@ -51,6 +56,13 @@ def judge(
         interval=(found.low, found.high),
         p=sign_flip_p(finite) if test else None,
     )
+
+
+def corrected(claims: Iterable[Claim]) -> tuple[Claim, ...]:
+    """Return claims whose p are corrected, by Holm's method, for how many of them were tested."""
+    told = tuple(claims)
+    tested = iter(holm([each.p for each in told if each.p is not None]))
+    return tuple(each if each.p is None else replace(each, p=next(tested)) for each in told)
 
 
 def spread(values: Sequence[float | None]) -> str:

@@ -36,7 +36,7 @@ from depthpde.experiments.extent import Extent
 from depthpde.experiments.fidelity import agreement, continuous_agreement
 from depthpde.experiments.findings import Claim, Findings
 from depthpde.experiments.grid import Plan
-from depthpde.experiments.judgement import judge, spread
+from depthpde.experiments.judgement import corrected, judge, spread
 from depthpde.experiments.observation import (
     first_batch,
     one_thread,
@@ -88,7 +88,7 @@ def answer(made: Plan, folders: Folders, extent: Extent, *, workers: int, say: S
         name=NAME,
         question=QUESTION,
         scale=extent.value,
-        claims=(*ablation_claims(found), *fidelity_claims(agreed), *information_claims(found)),
+        claims=claims(found, agreed),
         tables={
             "by stabilizer (mean ± half the 95 % interval, last layer)": ablation_table(found),
             "agreement of two systems (mean over layers and runs)": agreement_table(agreed),
@@ -102,6 +102,13 @@ def answer(made: Plan, folders: Folders, extent: Extent, *, workers: int, say: S
 
 reproduce = Reproduction(plan, answer)
 """What `depthpde reproduce` calls."""
+
+
+def claims(found: Ablation, agreed: list[dict[str, Any]]) -> tuple[Claim, ...]:
+    """Judge all that the experiment tests, corrected together."""
+    return corrected(
+        [*ablation_claims(found), *fidelity_claims(agreed), *information_claims(found)]
+    )
 
 
 def compare_systems(found: Ablation, folders: Folders, examples: int) -> list[dict[str, Any]]:
