@@ -3,6 +3,7 @@
 import copy
 import inspect
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -23,8 +24,6 @@ CONFIG = ModelConfig(dim=16, blocks=3, heads=2, hidden=32, vocabulary=11, length
 
 
 def classifier(seed=0, **changes):
-    from dataclasses import replace
-
     config = replace(CONFIG, **changes)
     return Classifier(config, generator=torch.Generator().manual_seed(seed)).eval()
 
@@ -411,3 +410,14 @@ class Lazy(nn.Module):
 
     def forward(self, u):
         return self.inner.layers[0](u)
+
+
+@pytest.mark.parametrize("kind", [Classifier, LanguageModel])
+def test_everything_is_computed_where_the_model_is(kind):
+    config = replace(CONFIG, positions=("after_embedding",), causal=kind is LanguageModel)
+    model = kind(config, generator=torch.Generator().manual_seed(0)).eval()
+    ids = tokens()
+    wanted = probe(model, ids, causality=False)
+    with torch.device("meta"):  # whatever is made without a place lies elsewhere, and fails
+        found = probe(model, ids, causality=False)
+    assert list(found) == list(wanted)

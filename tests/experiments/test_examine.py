@@ -85,3 +85,13 @@ def test_a_run_of_patches_is_trained_judged_and_examined(run, tmp_path):
     assert record.result["notes"] == []
     said = json.loads((record.folder / "probe.json").read_text())
     assert len(said["bands"][LAYER]["before"]) == 4
+
+
+def test_everything_is_computed_where_the_model_is(run, judged):
+    bare = replace(run, model=ModelConfig(dim=8, blocks=1)).build()
+    wanted = examine(bare, judged)
+    with torch.device("meta"):  # whatever is made without a place lies elsewhere, and fails
+        assert examine(bare, judged) == wanted
+    # A model elsewhere: its batch follows it, so far as numbers without values can be followed.
+    with pytest.raises(RuntimeError, match=r"item\(\) cannot be called on meta tensors"):
+        examine(bare.to("meta"), judged)

@@ -5,9 +5,11 @@ import subprocess
 import sys
 
 import pytest
+import torch
 
 from depthpde.cli.main import main
 from depthpde.experiments.record import read_records
+from depthpde.experiments.together import joined, own_device
 
 UPDATES = 160
 RUN = [
@@ -76,3 +78,33 @@ def test_a_finished_run_is_shown_by_all_without_training(stopped, prepared, caps
     assert done.returncode == 0, done.stderr
     assert "finished before, not trained again" in done.stdout
     assert "update 1/" not in done.stderr
+
+
+@pytest.fixture
+def second_of_two(monkeypatch):
+    """The second of two processes on a machine with two GPUs, as far as torch knows."""
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+
+
+def test_every_process_has_a_gpu_of_its_own(second_of_two, monkeypatch):
+    assert own_device("cuda") == "cuda:1"
+    assert own_device("cpu") == "cpu"
+    chosen = []
+    monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
+    monkeypatch.setattr(torch.distributed, "init_process_group", chosen.append)
+    monkeypatch.setattr(torch.distributed, "destroy_process_group", lambda: None)
+    with joined("cuda:1"):
+        assert chosen == ["cuda:1", "nccl"]
+    monkeypatch.setenv("WORLD_SIZE", "1")
+    assert own_device("cuda") == "cuda"
+    assert own_device("cuda:1") == "cuda:1"
+
+
+def test_refuses_processes_that_share_a_gpu(second_of_two, monkeypatch):
+    with pytest.raises(ValueError, match="`device` must be 'cuda' for several processes, got 'cud"):
+        own_device("cuda:1")
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    with pytest.raises(ValueError, match="must have a GPU for every process, got 1 for process 2"):
+        own_device("cuda")

@@ -95,9 +95,9 @@ def _chosen(args: argparse.Namespace) -> RunConfig:
 def _train(chosen: RunConfig, args: argparse.Namespace) -> int:
     from depthpde.experiments.execute import BusyError
     from depthpde.experiments.record import RESULT, run_folder
-    from depthpde.experiments.together import execute_together, joined
+    from depthpde.experiments.together import execute_together, joined, own_device
 
-    device = _device(args.device)
+    device = own_device(_device(args.device))
     if args.track and find_spec(args.track) is None:
         raise ValueError(f"`--track` must name an installed library; use pip install {args.track}")
     _check_folder(args.out)

@@ -55,7 +55,7 @@ def attended(anatomy: Anatomy, passage: Passage, block: int) -> Attended | str:
     key, value = (each.repeat_interleave(groups, dim=1) for each in (key, value))
     few = query.shape[0]
     valid = None if passage.valid_mask is None else passage.valid_mask[:few]
-    seen = seen_pairs(query.shape[2], valid, causal=anatomy.causal)
+    seen = seen_pairs(query.shape[2], valid, causal=anatomy.causal, device=query.device)
     if "weights" in kept:
         return Attended(renormalise(kept["weights"]), seen, valid)
     scores = query @ key.mT / math.sqrt(query.shape[-1])

@@ -34,7 +34,7 @@ def random_weights(model: nn.Module, seed: int = 0) -> dict[str, Tensor]:
         if weight.ndim < 2 or not weight.is_floating_point():
             continue
         source = seeds.generator(seed, "baseline", name)
-        noise = torch.randn(weight.shape, generator=source)
+        noise = torch.randn(weight.shape, generator=source, device=source.device)
         wide = weight.detach().float()
         mean, spread = wide.mean(), wide.std(correction=0)
         value = (mean + spread * noise.to(weight.device)).to(weight.dtype)

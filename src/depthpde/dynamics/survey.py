@@ -190,7 +190,8 @@ class Survey:
         if layers and not linear:
             self.missing["spectrum.transfer"] = "no diffusion layer is linear along one dimension"
         if linear:
-            omega = torch.linspace(0.0, math.pi, NUM_FREQUENCIES)
+            device = self.passage.stream[0].device
+            omega = torch.linspace(0.0, math.pi, NUM_FREQUENCIES, device=device)
             gains = [
                 spectrum.transfer(each, omega).mean(dim=1).tolist() for each in linear.values()
             ]

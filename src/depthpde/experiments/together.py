@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import torch
 import torch.distributed as dist
 from torch import nn
 
@@ -24,16 +25,40 @@ from depthpde.training.loop import Watch
 from depthpde.training.processes import Processes
 
 
+def own_device(device: str) -> str:
+    """Return the device of this process: of those that `torchrun` started each has its own GPU.
+
+    Args:
+        device: What all of them were asked for.
+    """
+    if _started() == 1 or not device.startswith("cuda"):
+        return device
+    rank, known = int(os.environ["LOCAL_RANK"]), torch.cuda.device_count()
+    if device != "cuda":
+        raise ValueError(
+            f"`device` must be 'cuda' for several processes, got {device!r}: each takes a GPU of "
+            "its own; choose among them with CUDA_VISIBLE_DEVICES"
+        )
+    if rank >= known:
+        raise ValueError(
+            f"`device` must have a GPU for every process, got {known} for process {rank + 1} of "
+            f"this machine; start {known} with --nproc-per-node, or use --device cpu"
+        )
+    return f"cuda:{rank}"
+
+
 @contextmanager
 def joined(device: str) -> Iterator[Processes]:
     """Join the processes that `torchrun` started, until the block ends; alone without it.
 
     Args:
-        device: Where the models live: ``nccl`` joins GPUs, ``gloo`` all else.
+        device: Where this process's model lives: ``nccl`` joins GPUs, ``gloo`` all else.
     """
-    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+    if _started() == 1:
         yield Processes()
         return
+    if device.startswith("cuda"):
+        torch.cuda.set_device(device)  # messages between the processes go through it
     dist.init_process_group("nccl" if device.startswith("cuda") else "gloo")
     try:
         yield Processes.joined()
@@ -66,6 +91,11 @@ def execute_together(
                 _assist(run, run_folder(results, run.id), place, watch)
             return None
     return execute(run, results, data=data, prepared=prepared, watch=watch, say=say)
+
+
+def _started() -> int:
+    """Return how many processes `torchrun` started; 1 without it."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
 
 
 def _assist(run: RunConfig, folder: Path, place: Path, watch: Onlooker | None) -> None:

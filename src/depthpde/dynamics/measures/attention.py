@@ -9,6 +9,8 @@ Rows of padding, and rows that see one site alone, say nothing and are left out.
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -61,7 +63,7 @@ def js(first: Tensor, second: Tensor, seen: Tensor | None = None) -> Tensor:
     _check_alike(first, second)
     p, q = _plain(first, seen), _plain(second, seen)
     rows = torch.special.entr((p + q) / 2) - (torch.special.entr(p) + torch.special.entr(q)) / 2
-    share = rows.sum(dim=-1) / torch.log(torch.tensor(2.0, dtype=p.dtype))
+    share = rows.sum(dim=-1) / math.log(2.0)
     return _mean(share.clamp(0.0, 1.0), _choices(first, seen) > 1)
 
 
@@ -81,20 +83,29 @@ def doubly_stochastic_gap(weights: Tensor, valid_mask: Mask | None = None) -> Te
     """
     weights = weights.detach().to(torch.promote_types(weights.dtype, torch.float32))
     if valid_mask is None:
-        valid_mask = torch.ones(weights.shape[0], weights.shape[-1], dtype=torch.bool)
-        valid_mask = valid_mask.to(weights.device)
+        valid_mask = weights.new_ones(weights.shape[0], weights.shape[-1], dtype=torch.bool)
     real = torch.where(valid_mask[:, None, :, None], weights, 0.0)
     received = torch.where(valid_mask[:, None, :], (real.sum(dim=-2) - 1).abs(), 0.0)
     return received.sum(dim=-1) / (2 * valid_mask.sum(dim=1)[:, None])
 
 
-def seen_pairs(length: int, valid_mask: Mask | None, *, causal: bool) -> Tensor | None:
-    """Tell which site may see which, [batch | 1, 1, length, length]; None if all see all."""
+def seen_pairs(
+    length: int, valid_mask: Mask | None, *, causal: bool, device: torch.device | None = None
+) -> Tensor | None:
+    """Tell which site may see which, [batch | 1, 1, length, length]; None if all see all.
+
+    Args:
+        length: Number of sites.
+        valid_mask: True = real token.
+        causal: Whether a site sees only itself and what stands before it.
+        device: Where the answer is wanted; where the mask is unless given.
+    """
     seen = None
     if valid_mask is not None:
         seen = (valid_mask[:, :, None] & valid_mask[:, None, :])[:, None]
     if causal:
-        device = None if valid_mask is None else valid_mask.device
+        if device is None and valid_mask is not None:
+            device = valid_mask.device
         past = torch.ones(length, length, dtype=torch.bool, device=device).tril()[None, None]
         seen = past if seen is None else seen & past
     return seen
