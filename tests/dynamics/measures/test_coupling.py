@@ -71,6 +71,16 @@ def test_no_diffusion_moves_more_than_its_bound(layer, generator):
     assert (moved > 0.05 * bound)[:2].all(), "a bound that says something"
 
 
+@pytest.mark.parametrize("boundary", ["periodic", "fixed"])
+def test_the_bound_counts_the_edges_beyond_the_ends(boundary):
+    ramp = torch.arange(100.0, dtype=torch.float64)[None, :, None]
+    layer = Diffusion(1, boundary=boundary, initial_ratio=0.2).double()
+    with torch.no_grad():
+        moved = coupling.insertion_change(ramp, layer(ramp))
+    assert moved <= coupling.insertion_bound(layer, ramp)
+    assert moved > 4.0, "the slope at the ends, not the ramp's own"
+
+
 def test_the_bound_is_met_by_upwind(generator):
     layer = Diffusion(3, causal=True, initial_ratio=0.2, per="scalar").double()
     u = field(generator, 2, 9, 3)

@@ -17,9 +17,8 @@ from depthpde.dynamics.measures.energy import cfl_margin
 from depthpde.dynamics.measures.tokens import real_field
 from depthpde.layers.diffusion import AdaptiveDiffusion, Diffusion
 from depthpde.layers.multiscale import MultiscaleDiffusion
-from depthpde.operators.boundary import open_edges
 from depthpde.operators.commutator import Operator, commutator_norm
-from depthpde.operators.diffusion.dispatch import diffuse
+from depthpde.operators.diffusion.dispatch import cut_edges, diffuse
 from depthpde.operators.energy import dirichlet_energy
 from depthpde.operators.stability import Scheme
 from depthpde.shapes import Field, Mask
@@ -96,7 +95,9 @@ def insertion_change(before: Field, after: Field, valid_mask: Mask | None = None
 def insertion_bound(layer: nn.Module, u: Field, valid_mask: Mask | None = None) -> Tensor | None:
     """Bound what a diffusion layer can move, from how rough the field is.
 
-        ‖D^n u − u‖ ≤ n ‖(D − I) u‖ ≤ 2 n r √(2E(u))        D − I = r Gᵀ G, ‖G‖ ≤ 2, ‖D‖ ≤ 1
+        ‖D^n u − u‖ ≤ n ‖(D − I) u‖ ≤ 2 n r √(2E(u))        I − D = r Gᵀ G, ‖G‖ ≤ 2, ‖D‖ ≤ 1
+
+    G, and E with it, counts the edges that the layer's own ends have.
 
     Upwind moves ‖D u − u‖ = r √(2E) in one step. Implicit and exact steps move no more than the
     explicit one of the same ratio.
@@ -122,8 +123,9 @@ def insertion_bound(layer: nn.Module, u: Field, valid_mask: Mask | None = None) 
         return None
     problem, largest = layer.problem, float(layer.ratio.detach().max())
     u = real_field("u", u, valid_mask)
-    edges = open_edges(u, valid_mask=valid_mask, dilation=problem.dilation)
-    slope = (2 * dirichlet_energy(u, edges=edges, dilation=problem.dilation)).sqrt()
+    edges = cut_edges(u, problem, valid_mask=valid_mask)
+    rough = dirichlet_energy(u, edges=edges, boundary=problem.boundary, dilation=problem.dilation)
+    slope = (2 * rough).sqrt()
     if problem.scheme is Scheme.UPWIND:
         return largest * slope if problem.steps == 1 else None
     if problem.steps > 1 and cfl_margin(layer) < 0:  # ‖D‖ > 1
