@@ -14,6 +14,10 @@ def test_plain_values_and_back():
     assert SimulatorConfig.from_dict(values) == config
 
 
+def test_a_whole_number_is_kept_as_a_float():
+    assert repr(SimulatorConfig(method="strang", diffusion=1).to_dict()["diffusion"]) == "1.0"
+
+
 def test_the_bound_lets_no_mode_of_an_explicit_step_flip():
     assert SimulatorConfig(method="euler").bound == 0.25
     assert SimulatorConfig(method="euler", steps=2).bound == 0.5

@@ -4,6 +4,7 @@ from dataclasses import fields
 import pytest
 
 from depthpde.training.config import Keep, TrainingConfig
+from depthpde.training.pretraining import PretrainingConfig
 from depthpde.training.schedule import Schedule
 
 
@@ -22,6 +23,14 @@ def test_not_to_compile_is_to_say_nothing():
     assert TrainingConfig(compile=False) == TrainingConfig()
     assert TrainingConfig(compile=False).to_dict()["compile"] is None
     assert TrainingConfig(compile=True).to_dict()["compile"] is True
+
+
+def test_a_whole_number_where_a_float_is_meant_is_the_same_setting():
+    written = json.dumps(TrainingConfig(clip=1, weight_decay=0, floor=0, ratio_gain=10).to_dict())
+    assert written == json.dumps(TrainingConfig(clip=1.0, weight_decay=0.0).to_dict())
+    stage = PretrainingConfig(weight_decay=0, learning_rate=1)
+    same = PretrainingConfig(weight_decay=0.0, learning_rate=1.0)
+    assert json.dumps(stage.to_dict()) == json.dumps(same.to_dict())
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,13 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 import torch
 
+from depthpde.dynamics.config import SimulatorConfig
+from depthpde.dynamics.learned import Simulator
 from depthpde.training.identity import identity, weights_digest
+from depthpde.training.loop import train
 from training.counting import make_config, make_model, make_split
 
 
@@ -20,6 +24,19 @@ def test_whatever_changes_the_numbers_changes_the_identity(split, validation):
         identity(make_model(), split, validation, make_config(seed=1)),
     ]
     assert all(other != same for other in others)
+
+
+def test_another_integrator_is_another_run(split, tmp_path):
+    shape = make_model(positions=()).config
+
+    def simulator(**settings):
+        chosen = torch.Generator().manual_seed(0)
+        return Simulator(shape, simulator=SimulatorConfig(**settings), generator=chosen)
+
+    config = make_config(updates=2, warmup=1)
+    train(simulator(), split, config, folder=tmp_path)
+    with pytest.raises(ValueError, match="one with model.simulator.method = 'lie' where this run"):
+        train(simulator(method="heun"), split, config, folder=tmp_path)
 
 
 def test_a_plain_module_has_an_identity(split):

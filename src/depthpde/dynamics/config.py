@@ -46,7 +46,8 @@ class SimulatorConfig:
         if not isinstance(self.projection, bool):
             raise ValueError(f"`projection` must be True or False, got {self.projection!r}")
         advice = f"{self.method!s} with {self.steps} step(s) a block is unstable beyond"
-        check_range("diffusion", self.diffusion, 0.0, self.bound, advice=advice)
+        start = check_range("diffusion", self.diffusion, 0.0, self.bound, advice=advice)
+        object.__setattr__(self, "diffusion", start)  # 0 and 0.0 give a run one name
 
     @property
     def bound(self) -> float:

@@ -89,14 +89,16 @@ class TrainingConfig:
             "updates", "batch_size", "accumulate", "evaluate_every", "checkpoint_every", "log_every"
         ):  # fmt: skip
             check_positive(name, getattr(self, name))
+        # Kept as floats: 1 and 1.0 are one setting, and give a run one name.
         for name, low, high in _RANGES:
-            check_range(name, getattr(self, name), low, high)
+            object.__setattr__(self, name, check_range(name, getattr(self, name), low, high))
         if self.compile not in (None, True, False):
             raise ValueError(f"`compile` must be True or False, got {self.compile!r}")
         # A setting that says nothing has no part in a run's name.
         object.__setattr__(self, "compile", True if self.compile else None)
         if self.clip is not None:
-            check_range("clip", self.clip, 1e-12, 1e12, advice="use None for no clipping")
+            clip = check_range("clip", self.clip, 1e-12, 1e12, advice="use None for no clipping")
+            object.__setattr__(self, "clip", clip)
         if self.patience is not None:
             check_positive("patience", self.patience)
         for name in ("warmup", "seed"):

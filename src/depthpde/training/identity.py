@@ -23,15 +23,18 @@ def identity(
     Data count by their labels, boundaries and first mebibyte of tokens; the prepared arrays have
     whole checksums of their own. First weights are compared apart (`weights_digest`).
     """
-    describe = getattr(getattr(model, "config", None), "to_dict", dict)
-    shapes = {name: list(each.shape) for name, each in model.state_dict().items()}
+    about: dict[str, Any] = {
+        "class": type(model).__name__,
+        "config": {},
+        "shapes": {name: list(each.shape) for name, each in model.state_dict().items()},
+    }
+    for name in ("config", "simulator"):  # the second says how a simulator integrates
+        describe = getattr(getattr(model, name, None), "to_dict", None)
+        if describe is not None:
+            about[name] = describe()
     return {
         "training": config.to_dict(),
-        "model": {
-            "class": type(model).__name__,
-            "config": describe(),
-            "shapes": shapes,
-        },
+        "model": about,
         "data": {
             "training": _describe(split),
             "validation": None if validation is None else _describe(validation),

@@ -84,7 +84,10 @@ class PretrainingConfig:
                 )
         if self.schedule is not None:
             object.__setattr__(self, "schedule", check_one_of("schedule", self.schedule, Schedule))
-        self.stage(TrainingConfig())
+        stage = self.stage(TrainingConfig())
+        for name in ("learning_rate", "weight_decay"):  # as the training keeps them
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, getattr(stage, name))
 
     def stage(self, training: TrainingConfig) -> TrainingConfig:
         """Return how this stage is trained: as what follows it, where nothing else is said.
