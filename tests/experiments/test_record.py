@@ -85,7 +85,22 @@ def test_one_broken_record_hides_no_other(tmp_path):
             '{"format": 1, "id": "b", "config": {"task": "t", "seed": 0}}',
             "must hold the run of its name, got 'b'",
         ),
+        (
+            "config.json",
+            '{"format": 1, "config": {"task": "t", "seed": null}}',
+            "must name a task and number a seed, got 't' and None",
+        ),
         ("result.json", '{"format": 1, "status": "running"}', "must be a result of format 1"),
+        (
+            "result.json",
+            '{"format": 1, "status": "done", "test": {"accuracy": NaN}}',
+            "must tell a test accuracy in percent, got nan",
+        ),
+        (
+            "result.json",
+            '{"format": 1, "status": "done", "ratios": null}',
+            "must hold ratios by name, got None",
+        ),
         ("status.json", '{"state": "asleep"}', "must tell a state, got 'asleep'"),
     ],
 )

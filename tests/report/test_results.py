@@ -3,7 +3,10 @@ import shutil
 
 import pytest
 
-from depthpde.report.results import LOOSE, read_results
+from depthpde.experiments.record import Cell, Grid, write_grid
+from depthpde.report.evidence import gather
+from depthpde.report.loose import LOOSE
+from depthpde.report.results import read_results
 from report import synthesis
 
 
@@ -44,6 +47,43 @@ def test_runs_without_a_grid_are_a_grid_of_their_own(tmp_path):
     grid = read_results(tmp_path).grids[LOOSE]
     assert grid.baseline == "baseline"
     assert [(cell.variant, cell.seed) for cell in grid.cells] == [("baseline", 0), ("after_ffn", 0)]
+
+
+def test_runs_of_other_settings_never_share_a_cell(tmp_path):
+    for seed in range(3):
+        synthesis.write_run(tmp_path, "text-mini", "baseline", seed)
+        synthesis.write_run(tmp_path, "text-mini", "after_ffn", seed)
+    synthesis.write_run(tmp_path, "text-mini", "baseline", 0, updates=400)
+    found = read_results(tmp_path)
+    cells = found.grids[LOOSE].cells
+    assert len(cells) == len({(each.task, each.variant, each.seed) for each in cells}) == 7
+    assert {each.variant for each in cells} == {"baseline", "after_ffn", "baseline, updates=400"}
+
+
+def test_without_a_baseline_of_the_same_settings_nothing_is_compared(tmp_path):
+    synthesis.write_run(tmp_path, "text-mini", "after_ffn", 0)
+    synthesis.write_run(tmp_path, "text-mini", "in_heads", 0)
+    found = read_results(tmp_path)
+    evidence = gather(found.grids[LOOSE], found.records)
+    assert evidence.pairs("text-mini", "after_ffn") == {}
+    assert "after_ffn" in {each.variant for each in found.grids[LOOSE].cells}
+
+
+def test_a_grid_that_names_other_runs_for_a_cell_is_told_and_the_first_counts(tmp_path):
+    for name, updates in (("one", 800), ("two", 400)):
+        run = synthesis.write_run(tmp_path / name, "text-mini", "baseline", 0, updates=updates)
+        cells = (Cell("text-mini", "baseline", 0, run),)
+        write_grid(tmp_path / name, Grid("placement", "?", "baseline", cells, {}))
+    found = read_results([tmp_path / "one", tmp_path / "two"])
+    (cell,) = found.grids["placement"].cells
+    assert (tmp_path / "one" / "runs" / cell.run).is_dir()
+    (told,) = found.broken
+    assert "names other runs for 1 cells of placement" in told.reason
+
+
+def test_a_folder_that_is_not_there_is_never_left_out_silently(shared_results, tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"must be folders with runs, got .*othr, which"):
+        read_results([shared_results, tmp_path / "othr"])
 
 
 def test_folders_are_read_together_and_a_finished_run_wins(shared_results, tmp_path):

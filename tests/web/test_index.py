@@ -8,7 +8,8 @@ import pytest
 
 from depthpde.experiments.record import CONFIG, RESULT, STATUS, State, read_record, write_grid
 from depthpde.files import write_json
-from depthpde.report.results import LOOSE, read_results
+from depthpde.report.loose import LOOSE
+from depthpde.report.results import read_results
 from depthpde.web import index as index_file
 from depthpde.web.index import TURNS, Index
 
@@ -151,7 +152,9 @@ def test_a_run_with_a_file_that_is_a_link_to_the_outside_is_not_read(
 def test_a_folder_of_runs_that_leads_outside_is_not_read(results: Path, tmp_path: Path) -> None:
     shutil.move(results / "runs", tmp_path / "elsewhere")
     (results / "runs").symlink_to(tmp_path / "elsewhere")
-    assert not Index(results).look().entries
+    seen = Index(results).look()
+    assert not seen.entries
+    assert "leads outside of the results folder" in seen.broken[0].reason
 
 
 def test_links_inside_the_folder_are_followed(results: Path) -> None:

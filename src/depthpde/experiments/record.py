@@ -11,6 +11,7 @@ so the folders of several machines can simply be copied together.
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -194,6 +195,11 @@ def read_record(folder: Path) -> Record:
     config, result = said.get("config"), None
     if not isinstance(config, dict) or not {"task", "seed"} <= config.keys():
         raise ValueError(f"{folder / CONFIG} must hold a config with a task and a seed")
+    if not isinstance(config["task"], str) or type(config["seed"]) is not int:
+        raise ValueError(
+            f"{folder / CONFIG} must name a task and number a seed, got {config['task']!r} and "
+            f"{config['seed']!r}"
+        )
     if said.get("id") != folder.name:
         raise ValueError(
             f"{folder} must hold the run of its name, got {said.get('id')!r}; rename the folder"
@@ -202,12 +208,25 @@ def read_record(folder: Path) -> Record:
         result = _read(folder / RESULT)
         if result.get("format") != FORMAT or result.get("status") not in FINISHED:
             raise ValueError(f"{folder / RESULT} must be a result of format {FORMAT}")
+        _check_result(folder / RESULT, result)
     status = _read(folder / STATUS) if (folder / STATUS).is_file() else {}
     if status.get("state", State.PENDING) not in list(State):
         raise ValueError(f"{folder / STATUS} must tell a state, got {status.get('state')!r}")
     environment = _read(folder / ENVIRONMENT) if (folder / ENVIRONMENT).is_file() else {}
     label = str(said.get("label", folder.name))
     return Record(folder, folder.name, label, config, status, environment, result)
+
+
+def _check_result(path: Path, result: dict[str, Any]) -> None:
+    """Refuse a result that others could not count with."""
+    test = result.get("test")
+    if test is not None:
+        accuracy = test.get("accuracy") if isinstance(test, dict) else None
+        if not isinstance(accuracy, int | float) or not math.isfinite(accuracy):
+            raise ValueError(f"{path} must tell a test accuracy in percent, got {accuracy!r}")
+    for name in ("ratios", "weights", "trivial"):
+        if not isinstance(result.get(name, {}), dict):
+            raise ValueError(f"{path} must hold {name} by name, got {result[name]!r}")
 
 
 def read_records(results: Path) -> Records:

@@ -10,15 +10,12 @@ from depthpde.experiments.findings import FINDINGS, Findings, read_findings
 from depthpde.experiments.record import (
     GRIDS,
     Broken,
-    Cell,
     Grid,
     Record,
     read_grid,
     read_records,
 )
-
-LOOSE = "runs"
-"""Name of the grid of runs that no grid speaks of."""
+from depthpde.report.loose import LOOSE, LooseRun, loose_grid, settings_of
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,12 +35,18 @@ def read_results(folders: Path | Sequence[Path]) -> Results:
     """Read results folders together; what is broken is told, never raised.
 
     A run that two folders hold is taken from the first that has its result. Grids of one name
-    are joined.
+    are joined; where they name different runs for one cell, the first folder's counts.
 
     Args:
         folders: One folder or several.
     """
     places = [folders] if isinstance(folders, Path) else list(folders)
+    for place in places:
+        if not place.is_dir():
+            raise FileNotFoundError(
+                f"`RESULTS` must be folders with runs, got {place}, which is none; make one with: "
+                "depthpde demo, or depthpde sweep placement --seeds 6"
+            )
     records: dict[str, Record] = {}
     grids: dict[str, Grid] = {}
     findings: list[Findings] = []
@@ -87,23 +90,34 @@ def _add_grids(place: Path, grids: dict[str, Grid], broken: list[Broken]) -> Non
             continue
         first = grids.get(grid.name)
         if first is not None:
-            cells = tuple(dict.fromkeys(first.cells + grid.cells))
-            variants = grid.variants | first.variants
-            grid = Grid(first.name, first.question, first.baseline, cells, variants)
+            grid, other = _joined(first, grid)
+            if other:
+                reason = f"{path} names other runs for {other} cells of {grid.name}, which are "
+                broken.append(Broken(path, f"{reason}left out: their settings differ"))
         grids[grid.name] = grid
 
 
-def _loose(records: Mapping[str, Record], grids: Mapping[str, Grid]) -> Grid:
-    """Make a grid of the runs that no grid speaks of, called by their own labels."""
-    spoken = {cell.run for grid in grids.values() for cell in grid.cells}
-    free = [each for name, each in sorted(records.items()) if name not in spoken]
-    cells = sorted(
-        (Cell(each.task, each.label, each.seed, each.id) for each in free),
-        key=lambda cell: (cell.task, cell.variant != "baseline", cell.variant, cell.seed),
+def _joined(first: Grid, second: Grid) -> tuple[Grid, int]:
+    """Join two grids of one name, and count the cells for which the second has other runs."""
+    known = {(each.task, each.variant, each.seed): each.run for each in first.cells}
+    new = [each for each in second.cells if (each.task, each.variant, each.seed) not in known]
+    others = sum(
+        known.get((each.task, each.variant, each.seed), each.run) != each.run
+        for each in second.cells
     )
-    labels = dict.fromkeys(cell.variant for cell in cells)
-    baseline = "baseline" if "baseline" in labels else next(iter(labels), "baseline")
-    return Grid(LOOSE, "What did these runs reach?", baseline, tuple(cells), {})
+    variants = second.variants | first.variants
+    cells = (*first.cells, *new)
+    return Grid(first.name, first.question, first.baseline, cells, variants), others
+
+
+def _loose(records: Mapping[str, Record], grids: Mapping[str, Grid]) -> Grid:
+    """Make a grid of the runs that no grid speaks of."""
+    spoken = {cell.run for grid in grids.values() for cell in grid.cells}
+    return loose_grid(
+        LooseRun(each.id, each.task, each.label, each.seed, settings_of(each.config))
+        for name, each in sorted(records.items())
+        if name not in spoken
+    )
 
 
 def _add_findings(place: Path, findings: list[Findings], broken: list[Broken]) -> None:

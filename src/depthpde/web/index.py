@@ -12,7 +12,7 @@ import os
 import stat
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -25,14 +25,13 @@ from depthpde.experiments.record import (
     RUNS,
     STATUS,
     Broken,
-    Cell,
     Grid,
     Record,
     State,
     read_grid,
     read_record,
 )
-from depthpde.report.results import LOOSE
+from depthpde.report.loose import LOOSE, LooseRun, loose_grid, settings_of
 from depthpde.report.spelling import plain
 
 FILES = (".", CONFIG, STATUS, RESULT)
@@ -66,6 +65,8 @@ class Entry:
     """On the test split, in percent."""
     error: str
     eta_seconds: float | None
+    settings: Mapping[str, str]
+    """What a run of no grid is told apart by."""
 
     def state_at(self, now: float) -> State:
         """Say how the run stands at a time: one whose heart has stopped is lost."""
@@ -106,17 +107,12 @@ class Snapshot:
     def all_grids(self) -> dict[str, Grid]:
         """Return the grids, and one of the runs that no grid names, as a report has it."""
         named = {cell.run for grid in self.grids.values() for cell in grid.cells}
-        free = (entry for run, entry in self.entries.items() if run not in named)
-        cells = sorted(
-            (Cell(entry.task, entry.label, entry.seed, entry.id) for entry in free),
-            key=lambda cell: (cell.task, cell.variant != "baseline", cell.variant, cell.seed),
+        loose = loose_grid(
+            LooseRun(entry.id, entry.task, entry.label, entry.seed, entry.settings)
+            for run, entry in sorted(self.entries.items())
+            if run not in named
         )
-        if not cells:
-            return self.grids
-        labels = [cell.variant for cell in cells]
-        baseline = "baseline" if "baseline" in labels else labels[0]
-        question = "What did these runs reach?"
-        return self.grids | {LOOSE: Grid(LOOSE, question, baseline, tuple(cells), {})}
+        return self.grids | ({LOOSE: loose} if loose.cells else {})
 
 
 class Index:
@@ -219,7 +215,11 @@ class Index:
 
     def _scan(self, name: str) -> Iterator[os.DirEntry[str]]:
         place = self.root / name
-        if not place.is_dir() or not self._inside(place):
+        self._broken.pop(name, None)
+        if not place.is_dir():
+            return
+        if not self._inside(place):
+            self._broken[name] = Broken(place, f"{place} {OUTSIDE}")
             return
         with os.scandir(place) as found:
             yield from (each for each in found if not each.name.startswith("."))
@@ -287,6 +287,7 @@ def summarize(record: Record) -> Entry:
         accuracy=record.accuracy,
         error=str(status.get("error", "")),
         eta_seconds=None if status.get("eta_seconds") is None else float(status["eta_seconds"]),
+        settings=settings_of(record.config),
     )
 
 
