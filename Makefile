@@ -45,6 +45,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/dashboard.py --check
 
 results: $(READY)
+	rm -rf results/report
 	$(BIN)/depthpde report results --fill README.md docs/findings.md
 
 clean:
