@@ -11,8 +11,9 @@ from depthpde.experiments.record import read_record
 
 def test_a_record_arrives_as_it_was_without_checkpoints_and_locks(run, prepared, tmp_path):
     there = execute(run, tmp_path / "there", prepared=prepared)
-    (there.folder / "checkpoints").mkdir()
-    (there.folder / "checkpoints" / "update-1.json").write_text("{}")
+    for stage in ("checkpoints", "checkpoints-pretraining"):
+        (there.folder / stage).mkdir()
+        (there.folder / stage / "update-1.json").write_text("{}")
     parcel = pack(there.folder)
     assert not any(name.startswith(("checkpoints", ".")) for name in parcel)
     folder = tmp_path / "here" / "runs" / run.id

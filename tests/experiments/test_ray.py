@@ -115,6 +115,21 @@ def test_a_record_travels_where_no_folder_is_shared(nodes, run, prepared, tmp_pa
     assert read_record(tmp_path / "results" / "runs" / broken.id).state is State.FAILED
 
 
+def test_a_letter_of_a_run_that_has_ended_changes_nothing(nodes, run, prepared, tmp_path):
+    cluster, _ = nodes
+    place = RayCluster(Folders(tmp_path, None, prepared), cluster.address)
+    ended = tmp_path / "runs" / ("0" * 16) / "status.json"
+    ended.parent.mkdir(parents=True)
+    ended.write_text('{"state": "failed"}')
+    stale = {"status.json": b'{"state": "running"}'}
+    place.ray.get(place._post.put.remote(ended.parent.name, stale))
+    place.start(run)
+    while not place.wait(1.0):
+        pass
+    place.close()
+    assert ended.read_text() == '{"state": "failed"}'
+
+
 def test_stop_makes_runs_on_the_cluster_save(nodes, run, prepared, tmp_path):
     cluster, _ = nodes
     long = replace(run, training=replace(run.training, updates=10**6, evaluate_every=10**6))

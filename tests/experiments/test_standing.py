@@ -84,6 +84,14 @@ def test_the_time_left_is_that_of_what_runs_and_of_what_waits(tmp_path):
     assert left == pytest.approx((150 + 50 + 3 * 40) / 2, rel=0.02)
 
 
+def test_the_time_left_of_a_resumed_run_is_told_by_its_last_session(tmp_path):
+    put(tmp_path, 0, status=running(60) | {"first": 50})  # 10 updates took 50 s: 200 s are left
+    put(tmp_path, 1, status=running(50) | {"first": 50})  # nothing is known of its pace
+    resumed, fresh = standings(grid(2), tmp_path)
+    assert resumed.seconds == pytest.approx(200, rel=0.02)
+    assert fresh.seconds is None
+
+
 def test_the_time_left_is_never_less_than_that_of_the_slowest_run(tmp_path):
     put(tmp_path, 0, status=running())
     put(tmp_path, 1, status=running(99))

@@ -131,7 +131,7 @@ def _compute(
 
         def look(history: History, now: Point) -> None:
             if stage is run.training:
-                heart.update = history.update
+                heart.reach(history.update)
             metrics.follow(history)
             if told is not None:
                 told(history, now)

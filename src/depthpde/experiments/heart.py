@@ -16,6 +16,8 @@ from depthpde.files import write_json
 
 BEAT = 5.0
 """Seconds between two heartbeats."""
+ASKED = (KeyboardInterrupt, SystemExit)
+"""What ends a run from outside; a cluster that requeues it raises the second."""
 
 
 class Heart:
@@ -29,10 +31,17 @@ class Heart:
     def __init__(self, folder: Path, updates: int) -> None:
         self.path, self.updates = folder / STATUS, updates
         self.state, self.update, self.signal = State.RUNNING, 0, 0
+        self.first: int | None = None
         self.started = time.time()
         self.attempts = 1 + _attempts(self.path)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._beat, daemon=True)
+
+    def reach(self, update: int) -> None:
+        """Note that an update is made; the first tells where this session took the run up."""
+        if self.first is None:
+            self.first = update - 1
+        self.update = update
 
     def __enter__(self) -> Self:
         self._write("")
@@ -48,7 +57,7 @@ class Heart:
         self._stop.set()
         self._thread.join()
         if error is not None:
-            self.state = State.INTERRUPTED if kind is KeyboardInterrupt else State.FAILED
+            self.state = State.INTERRUPTED if isinstance(error, ASKED) else State.FAILED
         self._write("" if error is None else f"{type(error).__name__}: {error}")
 
     def _beat(self) -> None:
@@ -68,6 +77,7 @@ class Heart:
         }
         if self.state is State.RUNNING:
             said |= {
+                "first": self.first or 0,
                 "heartbeat": time.time(),
                 "started": self.started,
                 "host": socket.gethostname(),

@@ -11,7 +11,7 @@ from depthpde.files import write_whole
 LIVE = (CONFIG, ENVIRONMENT, STATUS, METRICS)
 """What a run that is still computed shows of itself."""
 STAYS = "checkpoints"
-"""What is of use only where the run is computed."""
+"""How the folders begin that are of use only where the run is computed."""
 
 Parcel = dict[str, bytes]
 """Name inside the run's folder → content."""
@@ -23,7 +23,8 @@ def pack(folder: Path) -> Parcel:
     return {
         name.as_posix(): (folder / name).read_bytes()
         for name in names
-        if name.parts[0] != STAYS and not any(part.startswith(".") for part in name.parts)
+        if not name.parts[0].startswith(STAYS)
+        and not any(part.startswith(".") for part in name.parts)
     }
 
 

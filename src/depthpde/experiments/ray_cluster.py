@@ -77,8 +77,9 @@ class RayCluster:
         if time.monotonic() - self._fetched > BEAT / 2:
             self._fetched = time.monotonic()
             with suppress(self.ray.exceptions.RayError, OSError):
-                for run, parcel in self.ray.get(self._post.take.remote(), timeout=5).items():
-                    unpack(parcel, run_folder(self.folders.results, run))
+                letters = self.ray.get(self._post.take.remote(), timeout=5)
+                for run in letters.keys() & set(self._ends.values()):  # one that ended has told all
+                    unpack(letters[run], run_folder(self.folders.results, run))
         return [self._receive(each) for each in ready]
 
     def stop(self) -> None:
@@ -143,6 +144,7 @@ class _Postman:
         trace: TracebackType | None,
     ) -> None:
         self._stop.set()
+        self._thread.join()  # no letter leaves after the end is told
 
     def _walk(self) -> None:
         while not self._stop.wait(BEAT):

@@ -102,9 +102,9 @@ def _standing(cell: Cell, record: Record | str | None) -> Standing:
     seconds = None
     if result is not None:
         seconds = float(result["seconds"])
-    elif record.state is State.RUNNING and update:
-        pace = (float(status["heartbeat"]) - float(status["started"])) / update
-        seconds = pace * (updates - update)
+    elif record.state is State.RUNNING and update > int(status.get("first", 0)):
+        session = float(status["heartbeat"]) - float(status["started"])
+        seconds = session / (update - int(status.get("first", 0))) * (updates - update)
     error = str(status.get("error", "")) if record.state is State.FAILED else ""
     return Standing(*here, record.state, update, updates, record.accuracy, seconds, error)
 
