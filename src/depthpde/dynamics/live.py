@@ -54,10 +54,11 @@ class Doctor:
 
     Args:
         model: The model in training; not compiled yet, and not wrapped for several processes.
-        every: Updates from one look to the next; the first update is looked at too.
+        every: Updates from one look to the next; the first one it is there for is looked at too:
+            update 1 within ``with``, update 2 where a trainer tells it of update 1 first.
         path: File that takes one JSON line a look, such as ``doctor.jsonl`` in a run's folder.
-        budget: Share of the training time that looking may take; a look that would take more is
-            put off. None never puts off.
+        budget: Share of the training time that looking may take; a look that would take more, if
+            it costs what the last one did, is put off. None never puts off.
         family: The description of a family that is not known.
         thresholds: Where illness begins; the calibrated ones by default.
         say: Told in one line when the grade changes, and at the end what it cost.
@@ -84,14 +85,15 @@ class Doctor:
         self.diagnosis: Diagnosis | None = None
         self.update = 0
         self.spent = 0.0
+        self._last = 0.0
+        self._told = 0
         self._began: float | None = None
         self._sample: Sample | None = None
 
     @property
     def overhead(self) -> float:
         """Seconds spent looking, against seconds of training without it."""
-        total = time.perf_counter() - (self._began or time.perf_counter())
-        return self.spent / max(total - self.spent, 1e-9) if total else 0.0
+        return self._share(self.spent)
 
     def __enter__(self) -> Self:
         self._began = time.perf_counter()
@@ -107,8 +109,10 @@ class Doctor:
         self.close()
 
     def __call__(self, history: Any, point: Any) -> None:
-        """Be told of an update by `depthpde.train`."""
+        """Be told of an update by `depthpde.train`; the last one ends the watch."""
         self.step(point.update)
+        if history.finished:
+            self.close()
 
     def step(self, update: int | None = None) -> None:
         """Be told that a backward pass was made.
@@ -129,7 +133,8 @@ class Doctor:
         if self._sample is not None:
             self._sample.close()
             self._sample = None
-        if self._began is not None and self.history:
+        if len(self.history) > self._told:
+            self._told = len(self.history)
             self.say(self.summary())
 
     def summary(self) -> str:
@@ -140,7 +145,14 @@ class Doctor:
         return f"doctor: {looks}, every {self.every} updates, took {cost}{worst}"
 
     def _can_afford(self) -> bool:
-        return self.budget is None or self.overhead <= self.budget
+        """Tell whether a look that costs what the last one did keeps within the budget."""
+        return self.budget is None or self._share(self.spent + self._last) <= self.budget
+
+    def _share(self, seconds: float) -> float:
+        """Compare seconds with those of training without the looks."""
+        if self._began is None:
+            return 0.0
+        return seconds / max(time.perf_counter() - self._began - self.spent, 1e-9)
 
     def _listen(self) -> None:
         if self._sample is None:
@@ -173,7 +185,8 @@ class Doctor:
         trajectory = replace(trajectory, series=trajectory.series | heard, missing=missing)
         before = None if self.diagnosis is None else self.diagnosis.grade
         self.diagnosis = judge(trajectory, self.thresholds)
-        self.spent += time.perf_counter() - began
+        self._last = time.perf_counter() - began
+        self.spent += self._last
         self._write(before)
 
     def _write(self, before: Grade | None) -> None:

@@ -79,7 +79,7 @@ class Sample:
             self.call = (module, args, dict(kwargs))
 
     def _hear(self, depth: int, u: Tensor) -> None:
-        if depth == 0:
+        if depth == 0 and self.sites == (0, 0):  # of the call that was noted, not of later ones
             shape = as_field(u, batch_first=self.anatomy.batch_first(0)).shape
             self.sites = (shape[0], shape[1])
         if u.requires_grad and depth not in self._stream:

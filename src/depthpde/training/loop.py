@@ -61,7 +61,8 @@ def train(
         config: How.
         validation: Examples that choose the best weights and the end; never the test split.
         folder: Where checkpoints go; None keeps none, and an interruption loses the run.
-        watch: Told after every update; see `Progress`.
+        watch: Told after every update; see `Progress`. Closed at the end, however the training
+            ends, if it has a `close`.
         say: Told of anything unusual, one line at a time.
         recast: What is made of each batch before the model sees it; see `pretraining`.
     """
@@ -82,6 +83,9 @@ def train(
             run.go_on(checkpoints, watch)
     finally:
         model.train(mode)
+        close = getattr(watch, "close", None)
+        if close is not None:
+            close()
     if run.history.finished and run.best and config.keep is Keep.BEST:
         model.load_state_dict(run.best)
     return run.history
