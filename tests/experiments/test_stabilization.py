@@ -305,6 +305,17 @@ def test_schemes_keep_their_order_on_a_transformer(folders):
     assert float(stiff["backward_euler"]["log10 energy ratio"]) < 1
 
 
+def test_padding_adds_no_roughness(prepared):
+    batch = first_batch(load("listops-mini", "test", out=prepared), 4)
+    pad = torch.nn.functional.pad
+    longer = dataclasses.replace(
+        batch, tokens=pad(batch.tokens, (0, 3)), valid_mask=pad(batch.valid_mask, (0, 3))
+    )
+    model = tiny_plan().runs[0].build().double().eval()
+    found, padded = (discretization.roughening(model, each) for each in (batch, longer))
+    assert padded == pytest.approx(found, rel=1e-9)
+
+
 def test_a_task_whose_files_are_missing_is_told_before_anything_runs(prepared, tmp_path):
     plan = ablation_plan("tiny", "?", {"text-mini": TINY}, seeds=1)
     with pytest.raises(FileNotFoundError, match="text-mini needs the IMDb reviews"):

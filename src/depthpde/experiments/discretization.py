@@ -38,6 +38,7 @@ from depthpde.experiments.reproduction import Reproduction, Say
 from depthpde.experiments.run import RunConfig
 from depthpde.experiments.stabilization import TASKS
 from depthpde.models.pretrained import Pretrained
+from depthpde.operators.boundary import open_edges
 from depthpde.operators.energy import dirichlet_energy
 from depthpde.solvers.integrate import BlowUpError
 from depthpde.training.evaluate import predict
@@ -135,9 +136,12 @@ def schemes(model: Pretrained, batch: Batch) -> list[dict[str, Any]]:
 def roughening(model: Pretrained, batch: Batch) -> dict[str, Any]:
     """Add diffusion beyond the explicit bound, and see what each scheme makes of it.
 
-    log10 of the Dirichlet energy at the end over that at the start; None where it blew up
+        log10 of the Dirichlet energy at the end over that at the start; None where it blew up
+
+    Edges between real tokens count; the wall to the padding is none.
     """
     path, sites = follow(model, batch.tokens, batch.valid_mask)
+    edges = open_edges(path.states[0], valid_mask=sites)
     equation = transcribe(model, diffusion=STIFF)
     found: dict[str, Any] = {}
     for method in Integrator:
@@ -148,7 +152,7 @@ def roughening(model: Pretrained, batch: Batch) -> dict[str, Any]:
         except BlowUpError:
             found[method.value] = None
             continue
-        energies = [dirichlet_energy(_valid(u, sites)).sum() for u in (path.states[0], final)]
+        energies = [dirichlet_energy(u, edges=edges).sum() for u in (path.states[0], final)]
         found[method.value] = float((energies[1] / energies[0]).log10())
     return found
 
@@ -252,10 +256,6 @@ def _simulated(model: Pretrained, method: Integrator, steps: int) -> Simulator:
 def _load(record: Record, folders: Folders, examples: int) -> tuple[Pretrained, Batch]:
     run = RunConfig.from_dict(record.config)
     return trained_model(record).double(), first_batch(split_of(run, folders), examples)
-
-
-def _valid(u: torch.Tensor, sites: torch.Tensor | None) -> torch.Tensor:
-    return u if sites is None else u * sites[..., None]
 
 
 def _bounded(growth: float | None) -> bool:
