@@ -7,8 +7,10 @@ import pytest
 import torch
 
 from depthpde.cli.main import main
+from depthpde.dynamics.learned import LanguageSimulator, Simulator
 from depthpde.models.classifier import Classifier
 from depthpde.models.config import ModelConfig
+from depthpde.models.vision import VisionTransformer
 
 MODELS = """
 import torch
@@ -96,6 +98,36 @@ def test_a_run_is_examined_on_its_own_task_with_gradients(here, capsys):
     assert " healthy   gradients" in out
     assert "32 sequences" in out
     assert "note:" not in out
+
+
+SHAPE = {"dim": 32, "blocks": 2, "heads": 2, "vocabulary": 29, "length": 16, "classes": 3}
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [
+        (Simulator, {}),
+        (LanguageSimulator, {"causal": True}),
+        (Classifier, {"documents": 2}),
+        (Classifier, {"input": "linear"}),
+        (Classifier, {"input": "linear", "grid": (4, 4), "geometry": "plane",
+                      "positions": ("after_embedding",)}),
+        (Classifier, {"grid": (4, 4), "geometry": "rows", "positions": ("after_embedding",)}),
+        (VisionTransformer, {"grid": (4, 4)}),
+    ],
+)  # fmt: skip
+def test_every_kind_of_our_models_is_examined_where_its_task_is_not_prepared(
+    here, capsys, kind, settings
+):
+    model = kind(ModelConfig(**SHAPE | settings), generator=torch.Generator().manual_seed(0))
+    model.save_pretrained("run/model")
+    (here / "run/config.json").write_text(json.dumps({"config": {"task": "image"}}))
+    line = ["doctor", "--checkpoint", "run", "--prepared", "nowhere", "--length", "9"]
+    assert main([*line, "--json", "--out", "p.html"]) in (0, 1), capsys.readouterr().err
+    told = json.loads(capsys.readouterr().out)
+    assert told["trajectory"]["model"] == kind.__name__
+    (note,) = [each for each in told["trajectory"]["notes"] if each.startswith("the input is rand")]
+    assert note.split(" (")[0] in (here / "p.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

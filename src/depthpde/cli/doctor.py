@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -77,13 +78,14 @@ def run(arguments: argparse.Namespace) -> int:
     diagnosis = diagnose(
         subject.model, subject.inputs, labels=subject.labels, thresholds=thresholds
     )
+    if subject.note:  # a note of the measures goes wherever they go
+        seen = diagnosis.trajectory
+        diagnosis = replace(diagnosis, trajectory=replace(seen, notes=(*seen.notes, subject.note)))
     page = diagnosis.save(arguments.out)
     if arguments.json:
         print(json.dumps(diagnosis.to_dict(), ensure_ascii=False))
     else:
         print(diagnosis)
-        if subject.note:
-            print(f" note: {subject.note}")
     print(f"page {page}", file=sys.stderr if arguments.json else sys.stdout)
     return 1 if diagnosis.grade is Grade.ILL else 0
 
@@ -106,10 +108,16 @@ def _fed_by_chance(model: nn.Module, arguments: argparse.Namespace) -> Subject:
     images = _images(model)
     if images is not None:
         return Subject(model, images, note=note)
-    longest = getattr(getattr(model, "config", None), "length", None)
+    config: Any = getattr(model, "config", None)
+    longest = getattr(config, "length", None)
     length = min(arguments.length, longest) if isinstance(longest, int) else arguments.length
-    inputs = random_tokens(model, length, arguments.seed, batch=SEQUENCES)
-    return Subject(model, inputs, note=note)
+    if getattr(config, "plane", None) or getattr(config, "row_length", None):
+        length = config.length  # every site has its place on a grid
+    first = random_tokens(model, length, arguments.seed, batch=SEQUENCES)
+    if getattr(config, "documents", 1) == 1:
+        return Subject(model, first, note=note)
+    second = random_tokens(model, length, arguments.seed + 1, batch=SEQUENCES)
+    return Subject(model, (first, None, second, None), note=note)
 
 
 def _images(model: nn.Module) -> Any:

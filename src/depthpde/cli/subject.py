@@ -111,13 +111,15 @@ def from_python(name: str) -> tuple[nn.Module, Any]:
 
 def from_checkpoint(folder: Path) -> tuple[nn.Module, dict[str, Any]]:
     """Load one of our models from a run's folder or from its own; give its run's config too."""
+    from depthpde.dynamics.learned import LanguageSimulator, Simulator
     from depthpde.models.classifier import Classifier
     from depthpde.models.language import LanguageModel
     from depthpde.models.vision import VisionTransformer
 
     inside = folder / "model" if (folder / "model").is_dir() else folder
     said = _read_json(inside / "config.json")
-    kinds = {each.__name__: each for each in (Classifier, LanguageModel, VisionTransformer)}
+    ours = (Classifier, LanguageModel, VisionTransformer, Simulator, LanguageSimulator)
+    kinds = {each.__name__: each for each in ours}
     if said.get("model") not in kinds:
         known = ", ".join(kinds)
         raise ValueError(
@@ -156,7 +158,7 @@ def sentences(folder: Path, text: Path | None) -> dict[str, Tensor] | None:
 
 
 def random_tokens(model: nn.Module, length: int, seed: int, *, batch: int = 2) -> Tensor:
-    """Draw tokens for a model that embeds them.
+    """Draw tokens for a model that embeds them, or grey levels for one of ours that maps them.
 
     Args:
         model: The model.
@@ -169,14 +171,15 @@ def random_tokens(model: nn.Module, length: int, seed: int, *, batch: int = 2) -
 
     from depthpde import seeds
 
+    words: Any = getattr(getattr(model, "config", None), "vocabulary", None)
     tables = [each.num_embeddings for each in model.modules() if isinstance(each, nn.Embedding)]
-    if not tables:
+    if words is None and not tables:
         raise ValueError(
             "the model must embed tokens, got one without nn.Embedding; "
             "use --python with a function that returns (model, inputs)"
         )
-    words = seeds.generator(seed, "tokens")
-    return torch.randint(0, tables[0], (batch, length), generator=words)
+    chance = seeds.generator(seed, "tokens")
+    return torch.randint(0, words or tables[0], (batch, length), generator=chance)
 
 
 def _read_json(file: Path) -> dict[str, Any]:
