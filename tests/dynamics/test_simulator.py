@@ -110,6 +110,25 @@ def test_equiangular_particles_on_the_sphere_close_at_the_exact_rate(method):
     assert order == pytest.approx(method.order, abs=0.15)
 
 
+@pytest.mark.parametrize("kind", ["layer", "rms"])
+@pytest.mark.parametrize("method", METHODS)
+def test_padding_at_the_centre_of_the_sphere_is_left_alone(kind, method):
+    attention, reaction = block()
+    equation = Equation(
+        diffusion=0.1, interaction=attention, reaction=reaction, stabilizer=Projection(kind=kind)
+    )
+    mask = torch.arange(6) < torch.tensor([[6], [4]])
+    u0 = torch.randn(2, 6, 8, generator=generator(0, "padded"), dtype=torch.float64)
+    u0 = (u0 * mask[..., None]).requires_grad_(True)
+    path = simulate(equation, u0, (0.0, 0.5, 1.0), method=method, valid_mask=mask)
+    assert torch.equal(path.final[~mask], torch.zeros(2, 8).double())
+    torch.testing.assert_close(path.final[mask].norm(dim=-1), torch.full((10,), 8**0.5).double())
+    alone = simulate(equation, u0[1:, :4], (0.0, 0.5, 1.0), method=method)
+    torch.testing.assert_close(path.final[1:, :4], alone.final)
+    path.final.sum().backward()
+    assert u0.grad.isfinite().all()
+
+
 def block(seed: int = 0, dim: int = 8) -> tuple[Attention, FeedForward]:
     attention = Attention(dim, 2, dtype=torch.float64)
     reaction = FeedForward(dim, 16, dtype=torch.float64)

@@ -85,9 +85,8 @@ class SimulatedBlock(Block):
             prefix=self.prefix,
             blocks=self.num_blocks,
         )
-        project = equation.project if self.simulator.projection else None
         terms = equation.terms(u, valid_mask=valid_mask)
-        return plan(Integrator(self.simulator.method), terms, project)
+        return plan(Integrator(self.simulator.method), terms, equation.projector(valid_mask))
 
     def follow(self, block: SimulatedBlock) -> None:
         """Take the block after this one, whose weights stand at the end of this one's time."""

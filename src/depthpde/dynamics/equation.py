@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TypeAlias
 
 import torch
@@ -47,7 +48,7 @@ class Projection:
         u_t = P_u F(u),    ‖u(x)‖ = radius,    P_u v = v − ⟨v, u⟩ u / ‖u‖²
 
     The rate is made tangent, and every step is brought back to the sphere, which keeps the order of
-    the integrator. Learns nothing.
+    the integrator. Padding stays where it is. Learns nothing.
     """
 
     kind: NormKind | str = NormKind.LAYER
@@ -61,13 +62,22 @@ class Projection:
         if self.radius is not None:
             check_range("radius", self.radius, 1e-12, 1e12)
 
-    def project(self, u: Field) -> Field:
-        """Move every site to the nearest point of the sphere."""
-        return project_to_sphere(self._centre(u), radius=self.radius)
+    def project(self, u: Field, valid_mask: Mask | None = None) -> Field:
+        """Move every real site to the nearest point of the sphere."""
+        centred = self._centre(u)
+        if valid_mask is None:
+            return project_to_sphere(centred, radius=self.radius)
+        real = valid_mask[..., None]
+        # Padding is often zero, the centre, which has no nearest point: its gradient is no number.
+        moved = project_to_sphere(torch.where(real, centred, 1.0), radius=self.radius)
+        return torch.where(real, moved, u)
 
-    def tangent(self, u: Field, rate: Field) -> Field:
-        """Take from a rate what would leave the sphere."""
+    def tangent(self, u: Field, rate: Field, valid_mask: Mask | None = None) -> Field:
+        """Take from a rate what would leave the sphere; padding has none left."""
         rate = self._centre(rate)
+        if valid_mask is not None:
+            real = valid_mask[..., None]
+            u, rate = torch.where(real, u, 1.0), torch.where(real, rate, 0.0)
         along = (rate * u).sum(dim=-1, keepdim=True) / u.square().sum(dim=-1, keepdim=True)
         return rate - along * u
 
@@ -156,9 +166,11 @@ class Equation:
         off = {name: 0.0 if name in ("diffusion", "fidelity") else None for name in names}
         return replace(self, **off)  # type: ignore[arg-type]
 
-    def project(self, u: Field) -> Field:
-        """Bring a field to where the stabilizer wants it; only a projection moves it."""
-        return self.stabilizer.project(u) if isinstance(self.stabilizer, Projection) else u
+    def projector(self, valid_mask: Mask | None = None) -> Callable[[Field], Field] | None:
+        """Give what brings a field to where the stabilizer wants it; None unless it projects."""
+        if not isinstance(self.stabilizer, Projection):
+            return None
+        return partial(self.stabilizer.project, valid_mask=valid_mask)
 
     def terms(
         self, u0: Field, *, layer: int = 0, valid_mask: Mask | None = None
@@ -186,7 +198,7 @@ class Equation:
                 extra = keywords if name == "interaction" else {}
                 found.append(Term(name=name, rhs=self._stabilize(term, norm, extra)))
         if isinstance(self.stabilizer, Projection):
-            found = [_tangential(self.stabilizer, term) for term in found]
+            found = [_tangential(self.stabilizer, term, valid_mask) for term in found]
         if not found:
             raise ValueError("`equation` must have at least one term, got none; switch one on")
         return tuple(found)
@@ -265,8 +277,8 @@ def _fidelity(strength: float, u0: Field) -> Term:
     )
 
 
-def _tangential(projection: Projection, term: Term) -> Term:
+def _tangential(projection: Projection, term: Term, valid_mask: Mask | None) -> Term:
     def rate(u: Field, t: float) -> Field:
-        return projection.tangent(u, term.rhs(u, t))
+        return projection.tangent(u, term.rhs(u, t), valid_mask)
 
     return Term(name=term.name, rhs=rate, solve=term.solve, limit=term.limit)

@@ -7,7 +7,8 @@
     backward_euler    (I − dt D)⁻¹ (u + dt Σ F_k)           implicit in the diffusion alone
 
 A turn of lie is one Euler step, of diffusion too; strang gives diffusion its exact flow, so that it
-never meets the bound of an explicit step.
+never meets the bound of an explicit step. Upwind (causal) diffusion and any under a projection have
+none, and take Heun turns.
 """
 
 from __future__ import annotations

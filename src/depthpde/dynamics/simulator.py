@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from depthpde.dynamics.equation import Equation, Projection
+from depthpde.dynamics.equation import Equation
 from depthpde.dynamics.integrator import Integrator, plan
 from depthpde.errors import check_field, check_mask, check_one_of, check_positive
 from depthpde.shapes import Field, Mask
@@ -56,9 +56,9 @@ def simulate(
     if valid_mask is not None:
         check_mask("valid_mask", valid_mask, u0)
     _check_depth(equation, clock)
-    u = equation.project(u0)
+    project = equation.projector(valid_mask)
+    u = project(u0) if project else u0
     start, states, ceiling = u, [u], blow_up_ceiling(u)
-    project = equation.project if isinstance(equation.stabilizer, Projection) else None
     for begin, end in itertools.pairwise(clock):
         for layer, a, b, steps in _pieces(equation, begin, end, substeps):
             terms = equation.terms(start, layer=layer, valid_mask=valid_mask)
