@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from depthpde.experiments.findings import Claim, Findings, Verdict, read_findings
+from depthpde.experiments.findings import Claim, Findings, Verdict, check_scale, read_findings
 
 FOUND = Findings(
     name="placement",
@@ -32,6 +32,15 @@ def test_findings_come_back_as_they_were_written(tmp_path):
     path = FOUND.write(tmp_path)
     assert path == tmp_path / "findings" / "placement.json"
     assert read_findings(path) == FOUND
+
+
+def test_findings_of_another_scale_are_not_written_over(tmp_path):
+    check_scale(tmp_path, "placement", "quick")
+    path = FOUND.write(tmp_path)
+    check_scale(tmp_path, "placement", "mini")
+    check_scale(tmp_path, "multiscale", "quick")
+    with pytest.raises(ValueError, match=f"`scale` must be 'mini', that of {path}, got 'quick'"):
+        check_scale(tmp_path, "placement", "quick")
 
 
 def test_the_text_tells_claim_finding_verdict_and_strength():

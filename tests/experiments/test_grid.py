@@ -69,6 +69,34 @@ def test_the_folder_is_told_what_each_run_is_called(tmp_path):
     assert read.cells[0].run == asked.runs[0].id
 
 
+def test_a_part_of_a_grid_leaves_the_rest_of_it_in_the_folder(tmp_path):
+    whole = plan(seeds=3)
+    whole.write(tmp_path)
+    part = plan(seeds=1, variants=[BASELINE], bases=bases("mini", ["text-mini"]))
+    read = read_grid(part.write(tmp_path))
+    assert set(read.cells) == set(whole.grid.cells)
+    assert [cell.seed for cell in read.cells] == sorted(cell.seed for cell in read.cells)
+    assert read.variants == whole.grid.variants
+    assert read_grid(whole.write(tmp_path)) == whole.grid
+    more = plan(seeds=4)
+    assert read_grid(more.write(tmp_path)) == more.grid
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"bases": bases("mini", ["listops-mini"], training={"updates": 60})}, "other settings"),
+        ({"bases": bases("nystrom-2021", ["listops"])}, "no cell of it"),
+    ],
+)
+def test_another_experiment_of_the_same_name_is_not_written_over(tmp_path, changes, words):
+    path = plan().write(tmp_path)
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match=rf"'question' must go on with .*{words}.*--out"):
+        plan(**changes).write(tmp_path)
+    assert path.read_bytes() == before
+
+
 def test_settings_of_the_run_itself_can_be_varied():
     old = plan(variants=[Variant("older data", run={"recipe": 7})])
     assert {run.recipe for run in old.runs} == {7}

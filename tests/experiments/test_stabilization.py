@@ -372,6 +372,16 @@ def test_a_whole_task_has_a_larger_model():
     assert made["listops"].training.updates == 10_000
 
 
+def test_refuses_to_answer_by_a_part_of_what_is_recorded(tmp_path):
+    discretization.plan(Extent.QUICK, seeds=4).write(tmp_path)
+    message = "`seeds` must be no fewer than .* holds for 'discretization', 4, got 2"
+    with pytest.raises(ValueError, match=message):
+        discretization.reproduce(tmp_path, scale="quick", seeds=2)
+    with pytest.raises(ValueError, match="'discretization' must go on with the grid in"):
+        discretization.reproduce(tmp_path, scale="mini")
+    assert not (tmp_path / "runs").exists()
+
+
 @pytest.mark.parametrize("module", [stabilization, depth_limit, discretization, architectures])
 def test_refuses_an_unknown_scale(module, tmp_path):
     with pytest.raises(ValueError, match="`scale` must be one of quick, mini, full, got 'huge'"):

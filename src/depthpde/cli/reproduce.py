@@ -84,6 +84,7 @@ def _grid(name: str, extent: Extent, arguments: argparse.Namespace) -> tuple[Fin
     """Compute what a grid lacks, and judge it; nothing is judged when it was interrupted."""
     from depthpde.experiments.board import Board
     from depthpde.experiments.engine import sweep
+    from depthpde.experiments.findings import check_scale
     from depthpde.experiments.place import Folders
     from depthpde.experiments.pool import Pool
     from depthpde.experiments.questions import QUESTIONS
@@ -93,6 +94,7 @@ def _grid(name: str, extent: Extent, arguments: argparse.Namespace) -> tuple[Fin
 
     plan = QUESTIONS[name](extent, seeds=arguments.seeds or 6, tasks=arguments.tasks)
     results: Path = arguments.out
+    check_scale(results, name, extent.value)
     code = 0
     if not arguments.judge:
         plan.write(results)
@@ -103,7 +105,7 @@ def _grid(name: str, extent: Extent, arguments: argparse.Namespace) -> tuple[Fin
         if outcome.interrupted:
             print("interrupted; the same command goes on", file=sys.stderr)
             return None, code
-    found = judge(gather(plan.grid, read_records(results).found), extent.value)
+    found = judge(gather(plan.grid_in(results), read_records(results).found), extent.value)
     found.write(results)
     return found, code
 

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from depthpde.errors import check_one_of, check_positive
 from depthpde.experiments.extent import Extent
-from depthpde.experiments.findings import Claim, Findings, Verdict
+from depthpde.experiments.findings import Claim, Findings, Verdict, check_scale
 from depthpde.experiments.placement import CONTROLS, positions
 from depthpde.models.classifier import Classifier
 from depthpde.models.config import ModelConfig
@@ -52,6 +52,7 @@ def reproduce(
     """
     extent = check_one_of("scale", scale, Extent)
     rounds = check_positive("seeds", seeds or ROUNDS[extent])
+    check_scale(results, NAME, extent.value)
     rows: list[dict[str, Any]] = []
     for length in LENGTHS[extent]:
         for label, changes in _variants().items():

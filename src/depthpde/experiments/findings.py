@@ -133,12 +133,27 @@ class Findings:
         return "\n".join(rows + notes) + "\n"
 
 
+def check_scale(results: Path, name: str, scale: str) -> None:
+    """Refuse to write over findings of another scale; called before anything is computed."""
+    path = results / FINDINGS / f"{name}.json"
+    if not path.is_file():
+        return
+    there = read_findings(path).scale
+    if there != scale:
+        raise ValueError(
+            f"`scale` must be {there!r}, that of {path}, got {scale!r}; choose another folder with "
+            "--out, or remove that file"
+        )
+
+
 def read_findings(path: Path) -> Findings:
     """Return the findings that a file holds, or say why it holds none."""
     try:
         said = json.loads(path.read_text(encoding="utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ValueError(f"{path} must be JSON, but {error}; reproduce it again") from error
+        raise ValueError(
+            f"{path} must be JSON, but {error}; remove it, and reproduce it"
+        ) from error
     if not isinstance(said, dict):
         raise ValueError(f"{path} must hold an object, got {type(said).__name__}")
     return Findings.from_dict(said)

@@ -11,7 +11,7 @@ from typing import Any
 from depthpde.data.protocol import STRICT
 from depthpde.errors import check_name, check_positive
 from depthpde.experiments.presets import Preset, preset
-from depthpde.experiments.record import Cell, Grid, write_grid
+from depthpde.experiments.record import GRIDS, Cell, Grid, read_grid, write_grid
 from depthpde.experiments.run import RunConfig
 from depthpde.models.config import ModelConfig
 from depthpde.training.config import TrainingConfig
@@ -109,10 +109,37 @@ class Plan:
         cells = tuple(cell for cell, _ in self.cells)
         return Grid(self.name, self.question, self.baseline, cells, words)
 
+    def grid_in(self, results: Path) -> Grid:
+        """Return the grid together with what a results folder knows of it already.
+
+        The cells of both, where those they share are the same runs; a grid of that name with
+        other runs, or with none of these, is another experiment, and never written over.
+        """
+        grid, path = self.grid, results / GRIDS / f"{self.name}.json"
+        if not path.is_file():
+            return grid
+        there = read_grid(path)
+        known, asked = ({_place(cell): cell for cell in each.cells} for each in (there, grid))
+        shared = known.keys() & asked.keys()
+        if not shared or any(known[each].run != asked[each].run for each in shared):
+            why = "the same cells with other settings" if shared else "no cell of it"
+            raise ValueError(
+                f"{self.name!r} must go on with the grid in {path}, got {why}, such as another "
+                "scale; choose another folder with --out, or remove that file"
+            )
+        more = [cell for place, cell in known.items() if place not in asked]
+        if not more:
+            return grid
+        cells = sorted((*grid.cells, *more), key=lambda cell: cell.seed)
+        words = grid.variants | {
+            label: each for label, each in there.variants.items() if label not in grid.variants
+        }
+        return replace(grid, cells=tuple(cells), variants=words)
+
     def write(self, results: Path) -> Path:
-        """Write the grid into a results folder, and return its file."""
+        """Write the grid into a results folder, what it holds kept, and return its file."""
         try:
-            return write_grid(results, self.grid)
+            return write_grid(results, self.grid_in(results))
         except OSError as error:
             raise OSError(
                 error.errno,
@@ -166,6 +193,10 @@ def bases(
             training=TrainingConfig.from_dict(base.training.to_dict() | dict(training or {})),
         )
     return found
+
+
+def _place(cell: Cell) -> tuple[str, str, int]:
+    return cell.task, cell.variant, cell.seed
 
 
 def _base_fields(base: Preset) -> dict[str, Any]:

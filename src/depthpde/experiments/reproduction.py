@@ -10,7 +10,7 @@ from typing import Protocol
 from depthpde.data.library import default_data
 from depthpde.errors import check_one_of
 from depthpde.experiments.extent import Extent
-from depthpde.experiments.findings import Findings
+from depthpde.experiments.findings import Findings, check_scale
 from depthpde.experiments.grid import Plan
 from depthpde.experiments.place import Folders
 
@@ -64,5 +64,18 @@ class Reproduction:
         """
         extent = check_one_of("scale", scale, Extent)
         made = self.plan(extent, seeds=seeds)
+        _check_whole(made, results)
+        check_scale(results, made.name, extent.value)
         folders = Folders(results, data or default_data(), prepared)
         return self.answer(made, folders, extent, workers=workers, say=say)
+
+
+def _check_whole(made: Plan, results: Path) -> None:
+    """Refuse to answer by a part of what is recorded: its findings would replace the whole's."""
+    there = {cell.seed for cell in made.grid_in(results).cells}
+    asked = {cell.seed for cell, _ in made.cells}
+    if there - asked:
+        raise ValueError(
+            f"`seeds` must be no fewer than {results} holds for {made.name!r}, {len(there)}, got "
+            f"{len(asked)}; choose another folder with --out"
+        )
