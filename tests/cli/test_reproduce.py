@@ -12,11 +12,10 @@ from dataclasses import replace
 
 import pytest
 
-from depthpde.cli import reproduce
 from depthpde.cli.main import main
 from depthpde.data.library import prepare
 from depthpde.data.tasks import TASKS
-from depthpde.experiments.questions import QUESTIONS
+from depthpde.experiments.questions import QUESTIONS, REPRODUCTIONS
 from depthpde.experiments.record import read_records
 
 ASKED = ["--scale", "quick", "--seeds", "1", "--tasks", "listops-mini", "--workers", "2"]
@@ -34,7 +33,8 @@ def cache(tmp_path_factory):
 def test_without_a_name_every_experiment_is_listed(capsys):
     assert main(["reproduce"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == [*QUESTIONS, *reproduce.ALONE]
+    names = [*QUESTIONS, *REPRODUCTIONS, "efficiency"]
+    assert [line.split()[0] for line in lines] == names
     assert all(len(line.split()) > 3 for line in lines)
 
 
@@ -73,6 +73,39 @@ def test_an_experiment_of_its_own_is_run_and_its_findings_are_shown_again(tmp_pa
     assert "verdict   " in out
     assert main([*words, "--judge"]) == 0
     assert capsys.readouterr().out == out
+    assert main([*words, "--judge", "--scale", "mini"]) == 2
+    assert "`scale` must be 'quick', that of" in capsys.readouterr().err
+    assert main(words) == 2, "nothing of another scale is written over"
+    assert "`scale` must be 'quick', that of" in capsys.readouterr().err
+
+
+def test_an_experiment_of_paper_b_is_judged_by_what_is_recorded(
+    cache, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+    words = ["reproduce", "discretization", "--scale", "quick", "--out", str(tmp_path)]
+    assert main([*words, "--judge", "--seeds", "1"]) == 2
+    assert "must hold all 1 runs of 'discretization'" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+    assert main([*words, "--seeds", "1"]) == 0
+    out = capsys.readouterr().out
+    (tmp_path / "findings" / "discretization.json").unlink()
+    assert main([*words, "--judge", "--seeds", "1"]) == 0
+    assert capsys.readouterr().out == out
+    assert main([*words, "--judge", "--seeds", "2"]) == 2
+    told = capsys.readouterr().err
+    assert "must hold all 2 runs of 'discretization'" in told
+    assert "got 1; compute the rest without --judge" in told
+    assert len(read_records(tmp_path).found) == 1
+
+
+def test_the_device_reaches_the_runs_of_paper_b(cache, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+    words = ["reproduce", "discretization", "--scale", "quick", "--seeds", "1"]
+    assert main([*words, "--out", str(tmp_path), "--device", "abacus"]) == 2
+    told = capsys.readouterr().err
+    assert "all 1 runs must be recorded, got 1 that failed" in told
+    assert "abacus" in told
 
 
 @pytest.mark.parametrize(
@@ -83,6 +116,10 @@ def test_an_experiment_of_its_own_is_run_and_its_findings_are_shown_again(tmp_pa
         (["placement", "--seeds", "0"], "`--seeds` must be at least 1, got 0"),
         (["placement", "--tasks", "nothing"], "got 'nothing'"),
         (["efficiency", "--tasks", "text-mini"], "`--tasks` must be left out for efficiency"),
+        (["efficiency", "--device", "cuda"], "`--device` must be left out for efficiency"),
+        (["efficiency", "--judge", "--seeds", "3"], "`--seeds` must be left out to judge"),
+        (["stabilization", "--tasks", "text"], "`--tasks` must be left out for stabilization"),
+        (["placement", "--judge"], "must hold runs of 'placement' at this scale, got none"),
     ],
 )
 def test_wrong_words_are_answered(words, said, capsys, tmp_path):
@@ -93,4 +130,4 @@ def test_wrong_words_are_answered(words, said, capsys, tmp_path):
 
 def test_findings_that_are_not_there_are_told(tmp_path, capsys):
     assert main(["reproduce", "efficiency", "--judge", "--out", str(tmp_path)]) == 2
-    assert "efficiency.json" in capsys.readouterr().err
+    assert "efficiency.json must hold what was measured; measure" in capsys.readouterr().err

@@ -12,9 +12,12 @@ from dataclasses import replace
 
 import pytest
 
-from depthpde.cli.main import main
+from depthpde.cli import sweep
+from depthpde.cli.main import main, parser
 from depthpde.data.library import prepare
 from depthpde.data.tasks import TASKS
+from depthpde.experiments.extent import Extent
+from depthpde.experiments.questions import REPRODUCTIONS
 from depthpde.experiments.record import read_grids, read_records
 
 SMALL = {"train": 96, "validation": 32, "test": 48}
@@ -119,9 +122,33 @@ def test_an_experiment_by_name_writes_its_grid_before_it_computes(tmp_path, prep
     assert f"0 of {len({cell.run for cell in grid.cells})} recorded" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("name", REPRODUCTIONS)
+def test_the_runs_of_paper_b_are_computed_wherever_others_are(name):
+    for words, seeds in ((["--seeds", "2"], 2), ([], None)):
+        asked = sweep._plan(parser().parse_args(["sweep", name, "--scale", "quick", *words]))
+        wanted = REPRODUCTIONS[name].plan(Extent.QUICK, seeds=seeds)
+        assert asked.name == name
+        assert [run.id for run in asked.runs] == [run.id for run in wanted.runs]
+
+
+def test_a_smaller_sweep_of_another_scale_is_refused_before_it_computes(command, tmp_path, capsys):
+    assert main([*command, "--workers", "0"]) == 0
+    before = read_grids(tmp_path / "out")["tiny"]
+    assert main([*command, "--workers", "0", "--seeds", "1"]) == 0
+    assert read_grids(tmp_path / "out")["tiny"] == before
+    training = GRID["training"] | {"updates": 5}
+    (tmp_path / "tiny.json").write_text(json.dumps(GRID | {"training": training, "seeds": 1}))
+    capsys.readouterr()
+    assert main([*command, "--workers", "0"]) == 2
+    assert "'tiny' must go on with the grid in" in capsys.readouterr().err
+    assert read_grids(tmp_path / "out")["tiny"] == before
+    assert len(read_records(tmp_path / "out").found) == 4
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (["stabilization", "--tasks", "text"], "`--tasks` must be left out for stabilization"),
         (["placment"], "`NAME` must be one of .* did you mean 'placement'"),
         (["placement", "--scale", "huge"], "`--scale` must be one of quick, mini, full"),
         (["placement", "--seeds", "0"], "`--seeds` must be at least 1, got 0"),

@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from depthpde.experiments.extent import Extent
@@ -22,18 +22,17 @@ EXAMPLES = """examples:
 Ctrl-C saves what runs, and the same command goes on. For clusters use depthpde sweep, then --judge.
 """
 RESULTS = Path("out/results")
-ALONE = ("stabilization", "discretization", "depth_limit", "architectures", "efficiency")
-"""Experiments that measure more than a grid of runs: each a module with `reproduce`."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the verb's options."""
     add = parser.add_argument
     add("name", metavar="NAME", nargs="?", help="which; without it they are listed")
-    add("--scale", default="mini", help="quick (a smoke run), mini (default) or full (GPUs)")
+    add("--scale", help="quick (a smoke run), mini (default) or full (GPUs)")
     add("--seeds", type=int, metavar="N", help="paired seeds (default: the experiment's own)")
     add("--tasks", nargs="+", metavar="TASK", help="other tasks than the experiment's own")
     add("--workers", type=int, default=1, metavar="N", help="processes at once (default 1)")
+    add("--device", help="cpu (default), cuda, cuda:1 …")
     add("--judge", action="store_true", help="judge what is recorded; train nothing")
     add("--out", type=Path, default=RESULTS, metavar="RESULTS", help=f"default: {RESULTS}")
     add("--data", type=Path, help="folder with the official files")
@@ -48,19 +47,21 @@ def run(arguments: argparse.Namespace) -> int:
     """
     from depthpde.errors import check_name, check_one_of, check_positive
     from depthpde.experiments.extent import Extent
-    from depthpde.experiments.questions import QUESTIONS
+    from depthpde.experiments.questions import QUESTIONS, REPRODUCTIONS
 
     if arguments.name is None:
         return _list()
-    name = check_name("NAME", arguments.name, [*QUESTIONS, *ALONE])
-    extent = check_one_of("scale", arguments.scale, Extent)
+    name = check_name("NAME", arguments.name, [*QUESTIONS, *REPRODUCTIONS, "efficiency"])
+    extent = check_one_of("scale", arguments.scale or "mini", Extent)
     for option in ("seeds", "workers"):
         if getattr(arguments, option) is not None:
             check_positive(f"--{option}", getattr(arguments, option))
     if name in QUESTIONS:
         found, code = _grid(name, extent, arguments)
+    elif name in REPRODUCTIONS:
+        found, code = _measured(name, extent, arguments), 0
     else:
-        found, code = _alone(name, extent, arguments), 0
+        found, code = _efficiency(extent, arguments), 0
     if found is None:
         return code
     print(json.dumps(found.to_dict(), indent=1) if arguments.json else found.text())
@@ -69,14 +70,16 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _list() -> int:
-    from importlib import import_module
+    from depthpde.experiments import efficiency
+    from depthpde.experiments.extent import Extent
+    from depthpde.experiments.questions import QUESTIONS, REPRODUCTIONS
 
-    from depthpde.experiments.questions import QUESTIONS
-
-    for name, planner in QUESTIONS.items():
-        print(f"{name:<22}{planner().question}")
-    for name in ALONE:
-        print(f"{name:<22}{import_module(f'depthpde.experiments.{name}').QUESTION}")
+    asked = {name: planner().question for name, planner in QUESTIONS.items()}
+    asked |= {
+        name: each.plan(Extent.MINI, seeds=1).question for name, each in REPRODUCTIONS.items()
+    }
+    for name, question in (asked | {efficiency.NAME: efficiency.QUESTION}).items():
+        print(f"{name:<22}{question}")
     return 0
 
 
@@ -88,7 +91,7 @@ def _grid(name: str, extent: Extent, arguments: argparse.Namespace) -> tuple[Fin
     from depthpde.experiments.place import Folders
     from depthpde.experiments.pool import Pool
     from depthpde.experiments.questions import QUESTIONS
-    from depthpde.experiments.record import read_records
+    from depthpde.experiments.record import is_recorded, read_records
     from depthpde.report.claims import judge
     from depthpde.report.evidence import gather
 
@@ -96,11 +99,19 @@ def _grid(name: str, extent: Extent, arguments: argparse.Namespace) -> tuple[Fin
     results: Path = arguments.out
     check_scale(results, name, extent.value)
     code = 0
+    if arguments.judge and not any(is_recorded(results, each.id) for each in plan.runs):
+        raise FileNotFoundError(
+            f"{results} must hold runs of {name!r} at this scale, got none; compute them without "
+            f"--judge, or with: depthpde sweep {name}"
+        )
     if not arguments.judge:
         plan.write(results)
-        place = Pool(Folders(results=results, data=arguments.data), arguments.workers)
+        folders = Folders(results=results, data=arguments.data)
+        place = Pool(folders, arguments.workers, device=arguments.device or "cpu")
         with Board(plan.grid, results) as board:
-            outcome = sweep(plan.runs, place, results, watch=lambda ended: board.look())
+            outcome = sweep(
+                plan.runs, place, results, retry_failed=True, watch=lambda ended: board.look()
+            )
         code = outcome.exit_code
         if outcome.interrupted:
             print("interrupted; the same command goes on", file=sys.stderr)
@@ -110,24 +121,45 @@ def _grid(name: str, extent: Extent, arguments: argparse.Namespace) -> tuple[Fin
     return found, code
 
 
-def _alone(name: str, extent: Extent, arguments: argparse.Namespace) -> Findings:
-    from importlib import import_module
-
-    from depthpde.experiments.findings import FINDINGS, read_findings
+def _measured(name: str, extent: Extent, arguments: argparse.Namespace) -> Findings:
+    """Compute what an experiment of paper B lacks, measure and judge it."""
+    from depthpde.experiments.questions import REPRODUCTIONS
 
     if arguments.tasks:
         raise ValueError(f"`--tasks` must be left out for {name}; it has tasks of its own")
+    asked = REPRODUCTIONS[name]
+    shared: dict[str, Any] = {
+        "scale": extent.value, "seeds": arguments.seeds, "say": _say, "data": arguments.data
+    }  # fmt: skip
     if arguments.judge:
-        return read_findings(arguments.out / FINDINGS / f"{name}.json")
-    found: Findings = import_module(f"depthpde.experiments.{name}").reproduce(
-        arguments.out,
-        scale=extent.value,
-        seeds=arguments.seeds,
-        workers=arguments.workers,
-        say=lambda line: print(line, file=sys.stderr, flush=True),
-        data=arguments.data,
-    )
-    return found
+        return asked.judge(arguments.out, **shared)
+    device = arguments.device or "cpu"
+    return asked(arguments.out, workers=arguments.workers, device=device, **shared)
+
+
+def _efficiency(extent: Extent, arguments: argparse.Namespace) -> Findings:
+    """Measure costs, or show what was measured: nothing but the findings is kept of them."""
+    from depthpde.experiments.efficiency import NAME, reproduce
+    from depthpde.experiments.findings import FINDINGS, check_scale, read_findings
+
+    if arguments.tasks:
+        raise ValueError(f"`--tasks` must be left out for {NAME}; it has none")
+    if arguments.device:
+        raise ValueError(f"`--device` must be left out for {NAME}; it takes a GPU if there is one")
+    if not arguments.judge:
+        return reproduce(arguments.out, scale=extent, seeds=arguments.seeds, say=_say)
+    if arguments.seeds:
+        raise ValueError(f"`--seeds` must be left out to judge {NAME}: what was measured is shown")
+    path: Path = arguments.out / FINDINGS / f"{NAME}.json"
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} must hold what was measured; measure it without --judge")
+    if arguments.scale:
+        check_scale(arguments.out, NAME, extent.value)
+    return read_findings(path)
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
 
 
 def _page(results: Path) -> None:

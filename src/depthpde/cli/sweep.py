@@ -44,7 +44,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("what", metavar="NAME|FILE|status", help="an experiment, a grid of your own, or status")
     add("results", nargs="?", type=Path, metavar="RESULTS", help="for status: the results folder")
     add("--scale", default="mini", help="quick, mini (default) or full; not for a FILE")
-    add("--seeds", type=int, metavar="N", help="paired seeds of every variant (default: 6)")
+    add("--seeds", type=int, metavar="N", help="paired seeds (default: the experiment's own)")
     add("--tasks", nargs="+", metavar="TASK", help="other tasks than the experiment's own")
     add("--out", type=Path, default=RESULTS, metavar="RESULTS", help=f"default: {RESULTS}")
     add("--data", type=Path, help="folder with the official files")
@@ -135,16 +135,20 @@ def _plan(args: argparse.Namespace) -> Plan:
     from depthpde.errors import check_name, check_one_of, check_positive
     from depthpde.experiments.extent import Extent
     from depthpde.experiments.grid_file import read_plan
-    from depthpde.experiments.questions import QUESTIONS
+    from depthpde.experiments.questions import QUESTIONS, REPRODUCTIONS
 
     if args.seeds is not None:
         check_positive("--seeds", args.seeds)
     if args.what.endswith(FILES):
         return read_plan(Path(args.what), seeds=args.seeds, tasks=args.tasks)
-    planner = QUESTIONS[check_name("NAME", args.what, [*QUESTIONS, "status"])]
+    name = check_name("NAME", args.what, [*QUESTIONS, *REPRODUCTIONS, "status"])
     extent = check_one_of("--scale", args.scale, Extent)
+    if name in REPRODUCTIONS:
+        if args.tasks:
+            raise ValueError(f"`--tasks` must be left out for {name}; it has tasks of its own")
+        return REPRODUCTIONS[name].plan(extent, seeds=args.seeds)
     seeds = {} if args.seeds is None else {"seeds": args.seeds}
-    return planner(extent, tasks=args.tasks, **seeds)
+    return QUESTIONS[name](extent, tasks=args.tasks, **seeds)
 
 
 def _check(args: argparse.Namespace) -> None:

@@ -172,7 +172,7 @@ def shape(extent: Extent, tasks: Sequence[str], *, blocks: int = 6, **model: Any
 
 
 def compute(
-    plan: Plan, folders: Folders, *, workers: int, say: Say
+    plan: Plan, folders: Folders, *, workers: int, say: Say, device: str = "cpu"
 ) -> dict[tuple[str, str, int], Record]:
     """Compute the runs of a plan that are not recorded yet, and return all of them.
 
@@ -183,11 +183,14 @@ def compute(
         folders: Where data are found and records left.
         workers: Processes; 1 computes in this one.
         say: Told how it goes.
+        device: Where a run's tensors live.
     """
     for run in {run.task: run for run in plan.runs}.values():
         ensure_prepared(run, folders.data, folders.prepared, say)  # a missing file is told at once
     plan.write(folders.results)
-    place: Place = Pool(folders, workers) if workers > 1 else Here(folders, say=say)
+    place: Place = Here(folders, say=say, device=device)
+    if workers > 1:
+        place = Pool(folders, workers, device=device)
     outcome = sweep(plan.runs, place, folders.results, retry_failed=True)
     say(f"{outcome.recorded} runs computed, {outcome.skipped} were recorded before")
     if outcome.interrupted:
@@ -204,9 +207,11 @@ def compute(
     }
 
 
-def measure_all(plan: Plan, folders: Folders, look: Look, *, workers: int, say: Say) -> Ablation:
+def measure_all(
+    plan: Plan, folders: Folders, look: Look, *, workers: int, say: Say, device: str = "cpu"
+) -> Ablation:
     """Compute a plan and measure every run of it."""
-    records = compute(plan, folders, workers=workers, say=say)
+    records = compute(plan, folders, workers=workers, say=say, device=device)
     say(f"measuring {len(records)} models")
     measured = {
         key: Measured(record, observe(record, folders, look)) for key, record in records.items()

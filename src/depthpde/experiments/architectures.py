@@ -53,9 +53,11 @@ def plan(extent: Extent = Extent.MINI, *, seeds: int | Sequence[int] | None = No
     return ablation_plan(NAME, QUESTION, starts, seeds=seeds or SEEDS[extent])
 
 
-def answer(made: Plan, folders: Folders, extent: Extent, *, workers: int, say: Say) -> Findings:
+def answer(
+    made: Plan, folders: Folders, extent: Extent, *, workers: int, say: Say, device: str = "cpu"
+) -> Findings:
     """Answer the question by the runs of a plan."""
-    found = measure_all(made, folders, LOOKS[extent], workers=workers, say=say)
+    found = measure_all(made, folders, LOOKS[extent], workers=workers, say=say, device=device)
     claims: list[Claim] = []
     tables: dict[str, list[dict[str, Any]]] = {}
     for task in made.bases:

@@ -67,9 +67,11 @@ def plan(extent: Extent = Extent.MINI, *, seeds: int | Sequence[int] | None = No
     return replace(whole, variants=[each for each in whole.variants if each.label == standard])
 
 
-def answer(made: Plan, folders: Folders, extent: Extent, *, workers: int, say: Say) -> Findings:
+def answer(
+    made: Plan, folders: Folders, extent: Extent, *, workers: int, say: Say, device: str = "cpu"
+) -> Findings:
     """Answer the question by the runs of a plan."""
-    records = compute(made, folders, workers=workers, say=say)
+    records = compute(made, folders, workers=workers, say=say, device=device)
     rows: list[dict[str, Any]] = []
     stiff: list[dict[str, Any]] = []
     for (task, _, seed), record in records.items():

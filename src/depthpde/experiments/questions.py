@@ -1,13 +1,24 @@
-"""QUESTIONS: every experiment that is a grid of training runs, by name."""
+"""QUESTIONS: every experiment that is a grid of training runs, by name; and those that are more."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Protocol
 
-from depthpde.experiments import commutation, multiscale, placement, positional, ways
+from depthpde.experiments import (
+    architectures,
+    commutation,
+    depth_limit,
+    discretization,
+    multiscale,
+    placement,
+    positional,
+    stabilization,
+    ways,
+)
 from depthpde.experiments.extent import Extent
 from depthpde.experiments.grid import Plan
+from depthpde.experiments.reproduction import Reproduction
 
 
 class Planner(Protocol):
@@ -38,3 +49,11 @@ QUESTIONS: dict[str, Planner] = {
     commutation.NAME: commutation.plan,
 }
 """Name → the plan that answers it."""
+
+REPRODUCTIONS: dict[str, Reproduction] = {
+    stabilization.NAME: stabilization.reproduce,
+    discretization.NAME: discretization.reproduce,
+    depth_limit.NAME: depth_limit.reproduce,
+    architectures.NAME: architectures.reproduce,
+}
+"""Name → the plan whose runs are measured further, and what is made of them."""

@@ -184,6 +184,11 @@ def run_folder(results: Path, run: str) -> Path:
     return results / RUNS / run
 
 
+def is_recorded(results: Path, run: str) -> bool:
+    """Say whether a run has a result."""
+    return (run_folder(results, run) / RESULT).is_file()
+
+
 def read_record(folder: Path) -> Record:
     """Return the record in a folder, or say why there is none."""
     said = _read(folder / CONFIG)

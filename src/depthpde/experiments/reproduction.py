@@ -13,6 +13,7 @@ from depthpde.experiments.extent import Extent
 from depthpde.experiments.findings import Findings, check_scale
 from depthpde.experiments.grid import Plan
 from depthpde.experiments.place import Folders
+from depthpde.experiments.record import is_recorded
 
 Say = Callable[[str], None]
 
@@ -28,7 +29,14 @@ class Answer(Protocol):
     """Computes what is missing of a plan, measures, judges, and stores the findings."""
 
     def __call__(
-        self, made: Plan, folders: Folders, extent: Extent, *, workers: int, say: Say
+        self,
+        made: Plan,
+        folders: Folders,
+        extent: Extent,
+        *,
+        workers: int,
+        say: Say,
+        device: str = "cpu",
     ) -> Findings:
         """Return the findings."""
 
@@ -50,6 +58,7 @@ class Reproduction:
         say: Say = lambda line: None,
         data: Path | None = None,
         prepared: Path | None = None,
+        device: str = "cpu",
     ) -> Findings:
         """Compute what is missing, measure, judge, and store the findings.
 
@@ -61,13 +70,44 @@ class Reproduction:
             say: Told how it goes.
             data: Folder with the official files; looked for where the environment says if None.
             prepared: Folder of prepared tasks.
+            device: Where a run's tensors live; measures are taken on the CPU.
         """
         extent = check_one_of("scale", scale, Extent)
         made = self.plan(extent, seeds=seeds)
         _check_whole(made, results)
         check_scale(results, made.name, extent.value)
         folders = Folders(results, data or default_data(), prepared)
-        return self.answer(made, folders, extent, workers=workers, say=say)
+        return self.answer(made, folders, extent, workers=workers, say=say, device=device)
+
+    def judge(
+        self,
+        results: Path,
+        *,
+        scale: str = "mini",
+        seeds: int | None = None,
+        say: Say = lambda line: None,
+        data: Path | None = None,
+        prepared: Path | None = None,
+    ) -> Findings:
+        """Measure and judge what is recorded, and store the findings; train nothing.
+
+        Args:
+            results: The results folder, with every run of the plan.
+            scale: quick, mini or full.
+            seeds: How many; the scale's own number unless given.
+            say: Told how it goes.
+            data: As for a call.
+            prepared: As for a call.
+        """
+        made = self.plan(check_one_of("scale", scale, Extent), seeds=seeds)
+        lacking = [each for each in made.runs if not is_recorded(results, each.id)]
+        if lacking:
+            raise ValueError(
+                f"{results} must hold all {len(made.runs)} runs of {made.name!r} at this scale and "
+                f"number of seeds, got {len(made.runs) - len(lacking)}; compute the rest without "
+                f"--judge, or with: depthpde sweep {made.name} --scale {scale}"
+            )
+        return self(results, scale=scale, seeds=seeds, say=say, data=data, prepared=prepared)
 
 
 def _check_whole(made: Plan, results: Path) -> None:

@@ -78,9 +78,11 @@ def plan(
     return ablation_plan(NAME, QUESTION, starts, seeds=seeds or SEEDS[extent])
 
 
-def answer(made: Plan, folders: Folders, extent: Extent, *, workers: int, say: Say) -> Findings:
+def answer(
+    made: Plan, folders: Folders, extent: Extent, *, workers: int, say: Say, device: str = "cpu"
+) -> Findings:
     """Answer the question by the runs of a plan."""
-    found = measure_all(made, folders, LOOKS[extent], workers=workers, say=say)
+    found = measure_all(made, folders, LOOKS[extent], workers=workers, say=say, device=device)
     say("comparing the two systems layer by layer")
     with one_thread():
         agreed = compare_systems(found, folders, LOOKS[extent].examples)
