@@ -421,3 +421,56 @@ def test_everything_is_computed_where_the_model_is(kind):
     with torch.device("meta"):  # whatever is made without a place lies elsewhere, and fails
         found = probe(model, ids, causality=False)
     assert list(found) == list(wanted)
+
+
+def test_kl_between_layers_stands_beside_js():
+    found = probe(classifier(), tokens(), groups=("attention",), baseline=False)
+    assert found["attention.step_kl"].labels == found["attention.step_js"].labels
+    assert found["attention.step_kl"].labels == ("block 2", "block 3")
+    assert all(value > 0 for _, value in found["attention.step_kl"].singles())
+    same = classifier()
+    for block in same.encoder.blocks:
+        torch.nn.init.zeros_(block.attention.query.weight)  # every head looks at all alike
+    found = probe(same, tokens(), groups=("attention",), baseline=False)
+    assert found["attention.step_kl"].finite() == pytest.approx([0.0, 0.0], abs=1e-6)
+
+
+def test_exponents_are_measured_where_they_are_asked_for():
+    model, ids = classifier().double(), tokens()
+    mask = torch.arange(12) < torch.tensor([[12], [0], [7], [12]])
+    model.train()
+    assert not any(name.startswith("lyapunov") for name in probe(model, ids, baseline=False))
+    found = probe(model, (ids, mask), groups=("lyapunov",), baseline=False)
+    assert list(found) == ["lyapunov.largest", "lyapunov.jacobian_norm"]
+    growth, norms = found["lyapunov.largest"].finite(), found["lyapunov.jacobian_norm"].finite()
+    assert len(growth) == len(norms) == 3
+    assert all(math.exp(each) <= 1.01 * norm for each, norm in zip(growth, norms, strict=True))
+    field = model.eval().encoder.blocks[0]
+    alone = probe(model, ids[3:], groups=("lyapunov",), baseline=False)
+    u = model.encoder._place_sites(model.encoder.embedding(ids[3:]), None, None)
+    jacobian = torch.autograd.functional.jacobian(lambda v: field(v), u).reshape(192, 192)
+    largest = float(torch.linalg.matrix_norm(jacobian, ord=2))
+    # Eight rounds of power iteration: a lower bound, close by.
+    assert alone["lyapunov.jacobian_norm"]["block 1"] <= largest * (1 + 1e-9)
+    assert alone["lyapunov.jacobian_norm"]["block 1"] == pytest.approx(largest, rel=0.05)
+    assert not any(weight.grad is not None for weight in model.parameters())
+
+
+def test_exponents_that_cannot_be_had_are_missing_with_a_reason(monkeypatch):
+    def why(model, batch):
+        return probe(model, batch, groups=("lyapunov",), baseline=False).missing["lyapunov"]
+
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    foreign = nn.TransformerEncoder(layer, 1, enable_nested_tensor=False)
+    assert "another library" in why(foreign, torch.zeros(2, 3, 8))
+    assert "32 bits" in why(classifier().bfloat16(), tokens())
+    broken = classifier()
+    torch.nn.init.constant_(broken.encoder.blocks[1].reaction.out.weight, math.inf)
+    assert why(broken, tokens()) == "the field is not finite"
+    monkeypatch.setattr("depthpde.dynamics.survey.TANGENT_BUDGET", 100)
+    assert "12 sites are too many" in why(classifier(), tokens())
+
+
+def test_refuses_a_group_that_is_none():
+    with pytest.raises(ValueError, match=r"`groups` must be one of drift, rank, .* 'lyapunov'"):
+        probe(classifier(), tokens(), groups=("lyapunow",))

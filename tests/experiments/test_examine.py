@@ -69,6 +69,8 @@ def test_the_record_holds_the_measures_by_depth(run, prepared, tmp_path):
     record = execute(run, tmp_path, prepared=prepared)
     said = json.loads((record.folder / "probe.json").read_text())
     assert len(said["depth"]["drift.cosine"]) == 2
+    assert len(said["depth"]["lyapunov.largest"]) == 1
+    assert len(said["depth"]["lyapunov.jacobian_norm"]) == 1
     assert said["layers"]["coupling.moved"][LAYER] <= said["layers"]["coupling.bound"][LAYER]
     assert record.result["notes"] == []
 

@@ -24,8 +24,9 @@ from depthpde.dynamics.influence import add_influence
 from depthpde.dynamics.loss import gradients_of, training_loss
 from depthpde.dynamics.measures import energy, gradient
 from depthpde.dynamics.passage import Passage, as_field, fast_paths_off, watching
-from depthpde.dynamics.survey import GROUPS, Survey
+from depthpde.dynamics.survey import GROUPS, ON_REQUEST, Survey
 from depthpde.dynamics.trajectory import Trajectory
+from depthpde.errors import check_name
 from depthpde.insertion.causality import check_causality
 from depthpde.insertion.compiled import check_not_compiled
 from depthpde.insertion.family import Family
@@ -58,7 +59,8 @@ def probe(
         labels: What it should say: class of each sequence, or token of each site; for gradients.
         loss: Takes the output (and the labels, if given) and gives the loss instead.
         family: The description of a family that is not known.
-        groups: Which measures: out of drift, rank, energy, attention, coupling, spectrum.
+        groups: Which measures: out of drift, rank, energy, attention, coupling, spectrum; and
+            lyapunov, which is dear and must be asked for.
         baseline: Whether to run a random network of the same shapes beside it.
         causality: Whether to try if the future leaks, in a model that must not let it.
         check: Whether to compare the probed outputs with the unprobed ones.
@@ -66,6 +68,8 @@ def probe(
     """
     began = time.perf_counter()
     check_not_compiled(model, "probing")
+    for name in groups:
+        check_name("groups", name, (*GROUPS, *ON_REQUEST))
     args, named = arguments(batch)
     check_batch(model, args, named)
     body = anatomy(model, family)

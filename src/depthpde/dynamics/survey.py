@@ -3,6 +3,7 @@
 drift · rank · energy        of the stream, by depth
 attention · coupling         of the weights, by block
 spectrum                     of the field's frequencies by depth, of the weights by block
+lyapunov                     of the blocks' Jacobians, by block; where it is asked for
 """
 
 from __future__ import annotations
@@ -18,8 +19,16 @@ from torch.linalg import vector_norm
 
 from depthpde.dynamics.anatomy import Anatomy
 from depthpde.dynamics.attending import Attended, attended
-from depthpde.dynamics.measures import attention, coupling, drift, energy, rank, spectrum
-from depthpde.dynamics.measures.tokens import mean_over_batch, real_tokens
+from depthpde.dynamics.measures import (
+    attention,
+    coupling,
+    drift,
+    energy,
+    lyapunov,
+    rank,
+    spectrum,
+)
+from depthpde.dynamics.measures.tokens import mean_over_batch, real_field, real_tokens
 from depthpde.dynamics.passage import Passage
 from depthpde.dynamics.trajectory import Series, Value, block_labels, depth_labels
 from depthpde.layers.interaction import Attention
@@ -27,6 +36,8 @@ from depthpde.models.block import Block as OwnBlock
 from depthpde.shapes import Field, Mask
 
 GROUPS = ("drift", "rank", "energy", "attention", "coupling", "spectrum")
+ON_REQUEST = ("lyapunov",)
+"""Groups that are dear: a block is differentiated twice, so they must be asked for."""
 MOST_TOKENS = 1024
 """Tokens, evenly spaced, of which the effective rank of a batch is measured."""
 MOST_SEQUENCES = 8
@@ -34,6 +45,10 @@ MOST_SEQUENCES = 8
 NUM_FREQUENCIES = 9
 LARGEST_MATRIX = 2**22
 """Entries of a matrix up to which its whole spectrum is computed."""
+MOST_TANGENTS = 4
+"""Sequences through whose blocks tangents are carried."""
+TANGENT_BUDGET = 2**23
+"""Attention weights of all blocks together that are held for that."""
 
 
 class Survey:
@@ -67,6 +82,8 @@ class Survey:
             self._bands(fields, mask)
             self._transfer()
             self._weights()
+        if "lyapunov" in groups:
+            self._lyapunov(fields, mask)
         return self
 
     def add(self, name: str, words: str, labels: Sequence[str], values: Sequence[Value]) -> None:
@@ -128,7 +145,8 @@ class Survey:
             self.add("energy.cfl_margin", "1 − max r / r_stable", list(layers), margins)
 
     def _attention(self, fields: list[Field], groups: Collection[str]) -> None:
-        rows: dict[str, list[Any]] = {"entropy": [], "gap": [], "js": [], "coupling": []}
+        names = ("entropy", "gap", "js", "kl", "coupling")
+        rows: dict[str, list[Any]] = {name: [] for name in names}
         before: Tensor | None = None
         for k in range(len(self.blocks)):
             found = attended(self.anatomy, self.passage, k)
@@ -141,15 +159,18 @@ class Survey:
             mean = found.weights.mean(dim=1, keepdim=True)
             if before is not None:
                 rows["js"].append(mean_over_batch(attention.js(before, mean, found.seen)))
+                rows["kl"].append(mean_over_batch(attention.kl(mean, before, found.seen)))
             before = mean
             if "coupling" in groups:
                 rows["coupling"].append(self._frozen(found, fields[k]))
         self.add("attention.entropy", "H / log n of each head", self.blocks, rows["entropy"])
         words = "½ mean |column sum − 1| of each head"
         self.add("attention.stochastic_gap", words, self.blocks, rows["gap"])
-        words = "Jensen–Shannon to one block before, heads averaged"
         if rows["js"]:
+            words = "Jensen–Shannon to one block before, heads averaged"
             self.add("attention.step_js", words, self.blocks[1:], rows["js"])
+            words = "Kullback–Leibler from one block before in nats, heads averaged"
+            self.add("attention.step_kl", words, self.blocks[1:], rows["kl"])
         if "coupling" in groups:
             words = "‖[D_r, A] u‖ / ‖u‖ at r = 1/4"
             self.add("coupling.frozen", words, self.blocks, rows["coupling"])
@@ -224,6 +245,41 @@ class Survey:
                 self.add(f"spectrum.{name}", words[name], self.blocks, values)
             else:
                 self.missing[f"spectrum.{name}"] = "no module of the block shows these weights"
+
+    def _lyapunov(self, fields: list[Field], mask: Mask | None) -> None:
+        """Carry tangents through the blocks of a few sequences."""
+        own = [each.parts for each in self.anatomy.blocks if isinstance(each.parts, OwnBlock)]
+        pairs = sum(block.attention.heads for block in own) * fields[0].shape[1] ** 2
+        few = min(MOST_TANGENTS, TANGENT_BUDGET // max(pairs, 1))
+        why = ""
+        if len(own) < len(self.blocks):
+            why = "a block of another library cannot be called alone on another field"
+        elif fields[0].dtype not in (torch.float32, torch.float64):
+            why = f"tangents need fields of 32 bits or more, these are {fields[0].dtype}"
+        elif not all(bool(real_tokens(u, mask).isfinite().all()) for u in fields):
+            why = "the field is not finite"
+        elif few == 0:
+            why = f"{fields[0].shape[1]} sites are too many to differentiate attention twice"
+        if why:
+            self.missing["lyapunov"] = why
+            return
+        u, valid = fields[0], mask
+        if valid is not None:
+            some = valid.any(dim=1)  # a sequence of padding alone stretches nothing
+            u, valid = real_field("u", u, valid)[some][:few], valid[some][:few]
+        maps = [partial(_advance, block, valid) for block in own]
+        spectra = lyapunov.lyapunov_spectrum(maps, u[:few], exponents=1, rounds=3, valid_mask=valid)
+        words = "log of what each block stretches the direction by that grows most through all"
+        growth = spectra.growth[:, :, 0].mean(dim=1)
+        self.add("lyapunov.largest", words, self.blocks, growth.tolist())
+        norms = lyapunov.jacobian_norms(maps, u[:few], iterations=8, valid_mask=valid).norms
+        words = "‖J_l‖: the most that a block stretches any small change"
+        self.add("lyapunov.jacobian_norm", words, self.blocks, norms.mean(dim=1).tolist())
+
+
+def _advance(block: OwnBlock, mask: Mask | None, u: Field) -> Field:
+    out: Field = block(u, mask)
+    return out
 
 
 def _attend(attention: Attention, mask: Mask | None, u: Field) -> Field:

@@ -2,7 +2,7 @@
 
     transfer   gain |H(ω)| of every linear layer that was placed
     bands      energy in four frequency bands before and after it, on real examples
-    depth      the doctor's measures along the depth: drift, rank, entropy, energy, coupling …
+    depth      the doctor's measures along the depth: drift, rank, entropy, energy, exponents …
 
 So that the weights themselves need not be kept.
 """
@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from depthpde.data.batching import Batch, Batches
 from depthpde.data.prepared import Split
 from depthpde.dynamics.probe import probe
+from depthpde.dynamics.survey import GROUPS, ON_REQUEST
 from depthpde.layers.controls import Blur, DepthwiseConv
 from depthpde.layers.diffusion import Diffusion
 from depthpde.layers.multiscale import MultiscaleDiffusion
@@ -137,7 +138,14 @@ def _device(model: nn.Module) -> torch.device:
 def _along_depth(model: nn.Module, batch: Batch) -> dict[str, Any]:
     """Return every measure with one number a depth; heads are averaged."""
     inputs = model_inputs(model, batch)
-    trajectory = probe(model, inputs, labels=batch.labels, baseline=False, causality=False)
+    trajectory = probe(
+        model,
+        inputs,
+        labels=batch.labels,
+        groups=(*GROUPS, *ON_REQUEST),
+        baseline=False,
+        causality=False,
+    )
     depth = {name: [_one(value) for value in each.values] for name, each in trajectory.items()}
     return {
         "depth": {name: values for name, values in depth.items() if not _by_layer(name)},

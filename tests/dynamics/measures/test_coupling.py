@@ -1,5 +1,3 @@
-import math
-
 import pytest
 import torch
 from torch import nn
@@ -99,8 +97,3 @@ def test_no_bound_is_claimed_where_none_is_known(generator):
         MultiscaleDiffusion(3, causal=True),
     )
     assert all(coupling.insertion_bound(layer, u) is None for layer in unknown)
-
-
-def test_amplification_is_the_ratio_of_changes():
-    assert coupling.amplification_of(torch.tensor([6.0, 8.0]), torch.tensor([5.0])) == 2.0
-    assert math.isnan(coupling.amplification_of(torch.ones(2), torch.zeros(2)))

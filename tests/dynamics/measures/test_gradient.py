@@ -30,8 +30,6 @@ def test_amplification_of_a_chain_of_gains_is_their_product(generator):
     found = gradient.amplification(grads)
     wanted = torch.tensor([1.0, 0.5, 0.1, 1.0], dtype=torch.float64)
     torch.testing.assert_close(found, wanted)
-    blocks = gradient.amplification_per_block(grads)
-    torch.testing.assert_close(blocks, torch.tensor([2.0, 5.0, 0.1], dtype=torch.float64))
 
 
 def test_gradients_at_padding_do_not_count(generator):
@@ -45,4 +43,3 @@ def test_gradients_at_padding_do_not_count(generator):
 def test_no_gradient_at_the_end_has_no_amplification():
     zero = torch.zeros(1, 2, 3)
     assert gradient.amplification([zero + 1, zero]).isnan().all()
-    assert gradient.amplification_per_block([zero + 1, zero]).isnan().all()

@@ -31,19 +31,12 @@ def test_heads_of_a_group_share_their_keys_and_values(generator):
     )
 
 
-def test_ov_spectrum_and_eigenvalues_equal_those_of_the_full_product(generator):
+def test_ov_spectrum_equals_that_of_the_full_product(generator):
     v, o = matrices(generator, (6, 6), (6, 6))
-    singular, eigen = spectrum.ov_spectrum(v, o, 2), spectrum.ov_eigenvalues(v, o, 2)
+    singular = spectrum.ov_spectrum(v, o, 2)
     for h in range(2):
         full = o[:, 3 * h : 3 * h + 3] @ v[3 * h : 3 * h + 3]
         torch.testing.assert_close(singular[h], svdvals(full)[:3])
-        wanted = sorted(torch.linalg.eigvals(full).abs().tolist())[-3:]
-        assert sorted(eigen[h].abs().tolist()) == pytest.approx(wanted)
-
-
-def test_stable_rank_counts_equal_singular_values():
-    assert spectrum.stable_rank(spectrum.weight_spectrum(2 * torch.eye(5))).item() == 5
-    assert spectrum.stable_rank(torch.zeros(3)).item() == 0
 
 
 @pytest.mark.parametrize(("mode", "band"), [(0, 0), (1, 1), (8, 2), (17, 3), (31, 4)])

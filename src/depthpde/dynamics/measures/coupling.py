@@ -7,8 +7,6 @@ insertion    ‖D u − u‖ ≤ 2 n r √(2E(u))          what n steps move, ag
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor, nn
 from torch.linalg import vector_norm
@@ -131,12 +129,3 @@ def insertion_bound(layer: nn.Module, u: Field, valid_mask: Mask | None = None) 
     if problem.steps > 1 and cfl_margin(layer) < 0:  # ‖D‖ > 1
         return None
     return 2 * problem.steps * largest * slope
-
-
-def amplification_of(change: Tensor, moved: Tensor) -> float:
-    """Measure by what the rest of the network multiplied a change.
-
-    ‖ΔF‖ / ‖Du − u‖        over the batch; NaN where nothing moved
-    """
-    total = float(vector_norm(moved))
-    return float(vector_norm(change)) / total if total > 0 else math.nan

@@ -78,15 +78,3 @@ def amplification(gradients: Sequence[Field], valid_mask: Mask | None = None) ->
     """
     norms = stream_norms(gradients, valid_mask)
     return norms / torch.where(norms[-1] > 0, norms[-1], torch.nan)
-
-
-def amplification_per_block(gradients: Sequence[Field], valid_mask: Mask | None = None) -> Tensor:
-    """Measure by what each block multiplies the gradient on its way back.
-
-        ‖g_{l−1}‖ / ‖g_l‖    for l = 1 … L
-
-    Returns:
-        [blocks]; NaN where no gradient reaches a block's end.
-    """
-    norms = stream_norms(gradients, valid_mask)
-    return norms[:-1] / torch.where(norms[1:] > 0, norms[1:], torch.nan)

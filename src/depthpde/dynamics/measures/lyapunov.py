@@ -133,9 +133,9 @@ def lyapunov_spectrum(
             f"{exponents}"
         )
     generator = generator or torch.Generator().manual_seed(0)
-    first = torch.randn(exponents, *u0.shape, generator=generator).to(u0)
+    first = _draw((exponents, *u0.shape), generator, u0)
     tangents, _ = _orthogonal(torch.stack([layers[0]._masked(each) for each in first]))
-    found = torch.full((u0.shape[0], exponents), torch.inf).to(u0)
+    found = u0.new_full((u0.shape[0], exponents), torch.inf)
     change = torch.inf
     for number in range(rounds):
         growth = []
@@ -175,8 +175,8 @@ def jacobian_norms(
     generator = generator or torch.Generator().manual_seed(0)
     norms, worst = [], 0.0
     for layer in _linearise(maps, u0, valid_mask):
-        v = layer._masked(torch.randn(u0.shape, generator=generator).to(u0))
-        size = torch.full((u0.shape[0],), torch.inf).to(u0)
+        v = layer._masked(_draw(tuple(u0.shape), generator, u0))
+        size = u0.new_full((u0.shape[0],), torch.inf)
         before = size
         for _ in range(iterations):
             v = v / _size(v).clamp_min(torch.finfo(u0.dtype).tiny)[:, None, None]
@@ -200,6 +200,10 @@ def _linearise(maps: Sequence[Map], u0: Field, valid_mask: Mask | None) -> list[
         layers.append(Linearised(block, u, valid_mask))
         u = layers[-1].value
     return layers
+
+
+def _draw(shape: tuple[int, ...], generator: torch.Generator, like: Field) -> Tensor:
+    return torch.randn(shape, generator=generator, device=generator.device).to(like)
 
 
 def _orthogonal(tangents: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,7 +1,7 @@
 """Spectrum: what the weights of a layer amplify, and at which frequencies the field lives.
 
     QK      singular values of W_qᵀ W_k, per head: which pairs of directions attract
-    OV      singular values and eigenvalues of W_o W_v, per head: what it writes of what it reads
+    OV      singular values of W_o W_v, per head: what it writes of what it reads
     FFN     singular values of W_in and W_out
     bands   shares of ‖u‖² in four bands of the cosine transform, and in its mean (DC)
     H(ω)    what an inserted layer multiplies a wave with
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch.linalg import eigvals, qr, svdvals
+from torch.linalg import qr, svdvals
 
 from depthpde.dynamics.measures.tokens import num_tokens, real_field
 from depthpde.errors import check_positive
@@ -67,35 +67,9 @@ def ov_spectrum(
     return svdvals(qr(o, mode="r").R @ qr(v.mT, mode="r").R.mT)
 
 
-def ov_eigenvalues(
-    value: Tensor, out: Tensor, heads: int, *, value_heads: int | None = None
-) -> Tensor:
-    """Give the eigenvalues of what every head writes of what it reads, but for zeros.
-
-        eig(W_o W_v) = eig(W_v W_o)        the smaller product
-
-    A positive real part: tokens that look at each other attract; a negative one: they repel.
-
-    Returns:
-        [heads, head_dim], complex.
-    """
-    v, o = _ov_factors(value, out, heads, value_heads)
-    return eigvals(v @ o)
-
-
 def weight_spectrum(weight: Tensor) -> Tensor:
     """Give the singular values of a matrix, from the largest to the smallest."""
     return svdvals(_matrix("weight", weight))
-
-
-def stable_rank(sigma: Tensor) -> Tensor:
-    """Count how many singular values matter beside the largest.
-
-    Σ σ² / σ_max²        over the last axis; 0 for a zero matrix
-    """
-    largest = sigma.amax(dim=-1)
-    total = sigma.square().sum(dim=-1)
-    return total / torch.where(largest > 0, largest, torch.inf).square()
 
 
 def band_shares(u: Field, valid_mask: Mask | None = None, *, num_bands: int = 4) -> Tensor:
