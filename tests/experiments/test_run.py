@@ -122,3 +122,9 @@ def test_refuses_unknown_names_with_the_nearest(run):
 def test_refuses_a_config_that_lacks_its_parts(run):
     with pytest.raises(ValueError, match="must have model, training"):
         RunConfig.from_dict({"task": "listops-mini"})
+
+
+@pytest.mark.parametrize("name", ["dropout", "attention_dropout"])
+def test_a_whole_number_is_the_same_run_as_its_decimal(run, name):
+    whole, decimal = (replace(run, model=replace(run.model, **{name: n})) for n in (0, 0.0))
+    assert whole.id == decimal.id == run.id

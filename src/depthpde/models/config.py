@@ -129,8 +129,8 @@ class ModelConfig:
         for name in ("hidden", "vocabulary", "length", "classes"):
             if getattr(self, name) is not None:
                 check_positive(name, getattr(self, name))
-        check_range("dropout", self.dropout, 0.0, 1.0)
-        check_range("attention_dropout", self.attention_dropout, 0.0, 1.0)
+        for name in ("dropout", "attention_dropout"):  # 0 and 0.0 are one config, and one run
+            object.__setattr__(self, name, check_range(name, getattr(self, name), 0.0, 1.0))
         check_range("documents", self.documents, 1, 2)
         if not isinstance(self.causal, bool):
             raise ValueError(f"`causal` must be True or False, got {self.causal!r}")
