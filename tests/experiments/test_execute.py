@@ -122,8 +122,23 @@ def test_a_run_stopped_in_its_pretraining_or_after_it_ends_as_one_that_was_not(
     assert resumed.points() == whole.points()
     assert (resumed.folder / "pretraining.jsonl").read_text() == curve
     assert not list(resumed.folder.glob("checkpoints*"))
+    for record in (whole, resumed):
+        told = record.result["pretraining"]
+        assert told["update"] == 10
+        assert told["seconds"] > 0
+        assert told["tokens"] == whole.result["pretraining"]["tokens"] > 0
     plain = execute(run, tmp_path / "whole", prepared=prepared)
     assert plain.points() != whole.points()
+    assert plain.result["pretraining"] is None
+
+
+def test_a_run_interrupted_in_its_pretraining_says_so(run, prepared, tmp_path):
+    stages = replace(run, pretraining=PretrainingConfig(updates=10))
+    ended = in_a_process(stages, tmp_path, prepared, at=5, number=signal.SIGTERM)
+    assert ended.stdout.strip() == "interrupted", ended.stderr
+    status = read_record(tmp_path / "runs" / stages.id).status
+    assert status["stage"] == {"name": "pretraining", "update": 5, "updates": 10}
+    assert "stage" not in execute(stages, tmp_path, prepared=prepared).status
 
 
 def test_a_pretraining_that_diverges_is_the_result_of_the_run(run, prepared, tmp_path):
@@ -133,6 +148,7 @@ def test_a_pretraining_that_diverges_is_the_result_of_the_run(run, prepared, tmp
     )
     assert record.state is State.DIVERGED
     assert record.points() == []
+    assert record.result["reason"].startswith("pretraining: loss")
 
 
 def test_a_run_that_another_process_computes_is_left_to_it(run, prepared, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import subprocess
@@ -33,6 +34,22 @@ def describe_environment() -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
     }
+
+
+def remember_environments(path: Path, now: dict[str, Any]) -> dict[str, Any]:
+    """Return an environment with those under ``earlier`` that a run's file tells of.
+
+    Args:
+        path: The run's file; a run that is resumed elsewhere was computed in all of them.
+        now: Where it is computed from here on.
+    """
+    try:
+        before = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return now  # there is none yet, or it was not written whole
+    known = [*before.pop("earlier", []), before] if isinstance(before, dict) else []
+    earlier = [each for each in known if each != now]
+    return now | ({"earlier": earlier} if earlier else {})
 
 
 def _version(name: str) -> str | None:

@@ -7,7 +7,7 @@ import json
 import resource
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -22,7 +22,7 @@ from depthpde.data.prepared import Split, read_manifest, read_split
 from depthpde.data.source import digest
 from depthpde.data.store import MANIFEST
 from depthpde.data.task import SPLITS
-from depthpde.experiments.environment import describe_environment
+from depthpde.experiments.environment import describe_environment, remember_environments
 from depthpde.experiments.examine import examine
 from depthpde.experiments.heart import Heart
 from depthpde.experiments.record import (
@@ -87,7 +87,8 @@ def execute(
         values = {"format": FORMAT, "id": run.id, "label": run.label, "config": run.to_dict()}
         write_json(folder / CONFIG, values)
         with Heart(folder, run.training.updates) as heart:
-            write_json(folder / ENVIRONMENT, describe_environment())
+            here = remember_environments(folder / ENVIRONMENT, describe_environment())
+            write_json(folder / ENVIRONMENT, here)
             place = ensure_prepared(run, data, prepared, say)
             _compute(run, folder, place, heart, watch, say)
         return read_record(folder)
@@ -123,6 +124,7 @@ def _compute(
 ) -> None:
     splits = {name: read_split(place, name) for name in SPLITS}
     model = run.build()
+    before: list[History] = []
 
     def listen(model: nn.Module, stage: TrainingConfig) -> Watch:
         """Write a stage's curve while it grows, and tell whoever watches."""
@@ -132,13 +134,17 @@ def _compute(
         def look(history: History, now: Point) -> None:
             if stage is run.training:
                 heart.reach(history.update)
+            else:
+                heart.pretrain(history.update, stage.updates)
             metrics.follow(history)
             if told is not None:
                 told(history, now)
 
         return look
 
-    history = go_through(run, model, splits, folder, watch=listen, say=say)
+    history = go_through(
+        run, model, splits, folder, watch=listen, say=say, pretrained=before.append
+    )
     _Metrics(folder / METRICS).follow(history)
     heart.update = history.update
     if history.status is Status.INTERRUPTED:
@@ -150,7 +156,7 @@ def _compute(
     model.save_pretrained(folder / MODEL)  # type: ignore[operator]
     if found is not None:
         _examine(model, splits["test"], folder, history.notes)
-    write_json(folder / RESULT, _result(run, place, model, history, found))
+    write_json(folder / RESULT, _result(run, place, model, (*before, history), found))
     for each in folder.glob(f"{CHECKPOINTS}*"):
         shutil.rmtree(each, ignore_errors=True)
     heart.state = State(history.status.value)
@@ -173,8 +179,14 @@ def _examine(model: nn.Module, split: Split, folder: Path, notes: list[str]) -> 
 
 
 def _result(
-    run: RunConfig, place: Path, model: nn.Module, history: History, found: Evaluation | None
+    run: RunConfig,
+    place: Path,
+    model: nn.Module,
+    stages: Sequence[History],
+    found: Evaluation | None,
 ) -> dict[str, Any]:
+    """Tell what came of a run; what it took is that of the training, the last of its stages."""
+    *before, history = stages
     best = history.best
     return {
         "format": FORMAT,
@@ -206,6 +218,13 @@ def _result(
         "seconds": history.seconds,
         "tokens": history.tokens,
         "tokens_per_second": history.tokens_per_second,
+        "pretraining": {
+            "update": before[0].update,
+            "seconds": before[0].seconds,
+            "tokens": before[0].tokens,
+        }
+        if before
+        else None,
         "peak_memory_bytes": _peak_memory(),
         "parameters": sum(each.numel() for each in model.parameters()),
         "trivial": trivial_lines(place),

@@ -32,13 +32,19 @@ class Heart:
         self.path, self.updates = folder / STATUS, updates
         self.state, self.update, self.signal = State.RUNNING, 0, 0
         self.first: int | None = None
+        self.stage: dict[str, Any] = {}
         self.started = time.time()
         self.attempts = 1 + _attempts(self.path)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._beat, daemon=True)
 
+    def pretrain(self, update: int, updates: int) -> None:
+        """Note how far the stage before the training is."""
+        self.stage = {"stage": {"name": "pretraining", "update": update, "updates": updates}}
+
     def reach(self, update: int) -> None:
         """Note that an update is made; the first tells where this session took the run up."""
+        self.stage = {}
         if self.first is None:
             self.first = update - 1
         self.update = update
@@ -74,7 +80,7 @@ class Heart:
             "updates": self.updates,
             "attempts": self.attempts,
             "error": error,
-        }
+        } | self.stage
         if self.state is State.RUNNING:
             said |= {
                 "first": self.first or 0,

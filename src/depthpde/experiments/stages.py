@@ -29,6 +29,7 @@ def go_through(
     *,
     watch: Onlooker,
     say: Callable[[str], None] = lambda line: None,
+    pretrained: Callable[[History], None] = lambda history: None,
 ) -> History:
     """Take a model through the stages of its run, going on where checkpoints stand.
 
@@ -39,11 +40,13 @@ def go_through(
         folder: Where the checkpoints of the stages lie, each in a folder of its own.
         watch: Asked at the start of every stage for what is told of it.
         say: Told of anything unusual, one line at a time.
+        pretrained: Told what the pretraining was, once it has ended.
 
     Returns:
-        The history of the training; it is empty, but for how it ended, where pretraining was
-        interrupted or diverged.
+        The history of the training, with the notes of the pretraining; it is empty, but for how
+        it ended, where pretraining was interrupted or diverged.
     """
+    notes: list[str] = []
     if run.pretraining is not None:
         assert isinstance(model, Classifier), "refused by the run's config"
         stage = run.pretraining.stage(run.training)
@@ -58,10 +61,13 @@ def go_through(
             watch=watch(model, stage),
             say=say,
         )
+        pretrained(before)
+        notes = [f"pretraining: {note}" for note in before.notes]
         if before.status is not Status.DONE:
-            return History(status=before.status, signal=before.signal, reason=before.reason)
+            reason = before.reason and f"pretraining: {before.reason}"
+            return History(status=before.status, signal=before.signal, reason=reason, notes=notes)
         say(f"training: {run.training.updates} updates")
-    return train(
+    history = train(
         model,
         splits["train"],
         run.training,
@@ -70,3 +76,5 @@ def go_through(
         watch=watch(model, run.training),
         say=say,
     )
+    history.notes[:0] = notes
+    return history
