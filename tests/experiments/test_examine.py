@@ -90,7 +90,8 @@ def test_a_run_of_patches_is_trained_judged_and_examined(run, tmp_path):
 
 
 def test_everything_is_computed_where_the_model_is(run, judged):
-    bare = replace(run, model=ModelConfig(dim=8, blocks=1)).build()
+    model = ModelConfig(dim=8, blocks=1, positions=("after_embedding",))
+    bare = replace(run, model=model).build()
     wanted = examine(bare, judged)
     with torch.device("meta"):  # whatever is made without a place lies elsewhere, and fails
         assert examine(bare, judged) == wanted

@@ -43,7 +43,8 @@ def agreement(first: Pretrained, second: Pretrained, batch: Batch) -> dict[str, 
     found = compare_fields(path.states, other.states, sites)
     weights = [_weights(model, states.states, sites) for model, states in
                ((first, path), (second, other))]  # fmt: skip
-    seen = seen_pairs(path.states.shape[2], sites, causal=first.config.causal)
+    states = path.states
+    seen = seen_pairs(states.shape[2], sites, causal=first.config.causal, device=states.device)
     found["attention cosine"] = _mean_by_layer(
         [_row_cosine(a, b, sites) for a, b in zip(*weights, strict=True)]
     )

@@ -23,7 +23,7 @@ def measure_transfer(layer: nn.Module, omega: Tensor, *, dim: int | None = None)
     """
     width = check_positive("dim", layer.dim if dim is None else dim)  # type: ignore[arg-type]
     half = int(layer.reach) + 64  # type: ignore[arg-type]  # implicit and exact fade fast
-    phase = omega[:, None] * torch.arange(-half, half + 1, dtype=omega.dtype)
+    phase = omega[:, None] * torch.arange(-half, half + 1, dtype=omega.dtype, device=omega.device)
     waves = torch.cat((torch.cos(phase), torch.sin(phase)))[..., None].repeat(1, 1, width)
     with torch.no_grad():
         middle = layer(waves)[:, half]
