@@ -16,7 +16,7 @@ SUMMARY = "train four small models on generated ListOps, compare them seed by se
 EXAMPLES = """examples:
   depthpde demo
   depthpde demo --seeds 7 --out out/demo
-  depthpde demo --updates 50 --workers 1        (quicker, and shows less)
+  depthpde demo --updates 50 --out out/quick    (quicker, and shows less)
 
 Nothing is downloaded. Ctrl-C saves; the same command goes on, and what is recorded is not
 computed again."""
