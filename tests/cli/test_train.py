@@ -1,6 +1,7 @@
 import fcntl
 import json
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -125,6 +126,17 @@ def test_pretraining_is_a_stage_of_the_run(command, tmp_path, capsys):
     stage, rest = said.err.split("training: 40 updates\n")
     assert "pretraining, causal: 20 updates\nupdate 10/20 · loss" in stage
     assert "update 10/40 · loss" in rest
+
+
+def test_ctrl_c_in_pretraining_says_where_it_stopped(command):
+    with start([*command, "--pretrain", "masked", "--set", "pretraining.updates=4000"]) as running:
+        for line in running.stderr:
+            if "update 10/4000" in line:
+                running.send_signal(signal.SIGINT)
+                break
+        said, _ = running.communicate(timeout=120)
+    assert running.returncode == 130
+    assert re.search(r"interrupted at pretraining, update \d+ of 4000, saved", said)
 
 
 def test_curves_are_sent_to_tensorboard_when_asked(command, tmp_path):

@@ -171,8 +171,10 @@ def _tell(record: Record, known: bool, args: argparse.Namespace) -> int:
         said = {"id": record.id, "folder": str(record.folder), "state": state.value}
         print(json.dumps(said | {"config": record.config, "result": record.result}))
     elif state is State.INTERRUPTED:
-        done, of = record.status["update"], record.status["updates"]
-        print(f"interrupted at update {done} of {of}, saved; the same command goes on with it")
+        at = record.status.get("stage", record.status)  # a stage before the training tells its name
+        where = f"update {at['update']} of {at['updates']}"
+        before = f"{at['name']}, " if "name" in at else ""
+        print(f"interrupted at {before}{where}, saved; the same command goes on with it")
     else:
         print("\n".join(_lines(record, known)))
     return 128 + int(record.status.get("signal", 2)) if state is State.INTERRUPTED else 0
