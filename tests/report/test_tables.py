@@ -1,13 +1,14 @@
 import csv
 import io
 import json
+from dataclasses import replace
 
 import pytest
 
-from depthpde.report.evidence import gather, over_all
+from depthpde.report.evidence import by_task, gather, over_all
 from depthpde.report.results import read_results
 from depthpde.report.table import Entry, Table
-from depthpde.report.tables import paired_table
+from depthpde.report.tables import _row, paired_table
 from report import synthesis
 
 
@@ -30,6 +31,18 @@ def test_the_text_has_the_layout_of_a_paper_table(evidence):
     plateau = "escaped the plateau root operator 33.3: baseline 0/6, after embedding "
     assert any(line.startswith(plateau) and line.endswith("(ListOps)") for line in lines)
     assert "every run is past every trivial line on Text" in lines
+
+
+def test_only_what_p_and_interval_agree_on_is_bold(evidence):
+    found = over_all(evidence)
+    assert found["after_embedding"].clear
+    assert paired_table(evidence).rows[1][-1].strong
+    whole = found["after_embedding"]
+    wide = replace(whole, interval=replace(whole.interval, low=-2.0))
+    assert not wide.clear
+    row = _row(evidence, "after_embedding", by_task(evidence), wide)
+    assert row[-1].text.endswith("*")
+    assert not any(each.strong for each in row)
 
 
 def test_columns_line_up(evidence):

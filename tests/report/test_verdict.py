@@ -33,6 +33,15 @@ def test_says_that_few_pairs_cannot_tell_whatever_they_say(tmp_path):
     assert "p\u00a0=\u00a00.50 after Holm over 2 variants" in said.text
 
 
+def test_many_tasks_of_few_seeds_cannot_tell_either(tmp_path):
+    five = ["listops-mini", "text-mini", "retrieval-mini", "image-mini", "pathfinder-mini"]
+    synthesis.write_placement(
+        tmp_path, tasks=five, variants=["baseline", "after_embedding"], seeds=5
+    )
+    (said,) = judge(read(tmp_path))
+    assert said.strong == "Too few pairs to tell:"
+
+
 def test_says_so_where_enough_pairs_show_nothing(results):
     evidence = read(results).select(variants=["after_embedding"])
     for run in evidence.records("after_embedding"):

@@ -4,7 +4,7 @@ confirmed       the interval lies on the claimed side of 0, corrected p < 0.05, 
                 size is not beyond the interval
 partly          the same, but smaller than claimed; or only for some of several cases
 not confirmed   anything else
-undecided       fewer than SEEDS pairs on a task of the grid, or too few in all, whatever they say
+undecided       fewer than six pairs on a task of the grid, or too few in all, whatever they say
 """
 
 from __future__ import annotations
@@ -15,14 +15,11 @@ from dataclasses import replace
 from depthpde.experiments.findings import Claim, Findings, Verdict
 from depthpde.report.anatomy import position_of, site_of
 from depthpde.report.diagnostic import foretell
-from depthpde.report.evidence import Evidence, over_all
+from depthpde.report.evidence import Evidence, lacking, over_all
 from depthpde.report.spelling import plain, signed, spell_interval
 from depthpde.report.statistics import holm, mean
-from depthpde.report.strata import paired
 
 LEVEL = 0.05
-SEEDS = 6
-"""A claim about an average over tasks wants this many pairs on every one of them."""
 EMBEDDING, ATTENTION = "after embedding", "after attention"
 LEARNED = "all seven, learned"
 
@@ -96,9 +93,9 @@ def effect(
     )
     sign = 1.0 if size > 0 else -1.0
     near, far = (low, high) if size > 0 else (high, low)
-    lacking = _too_few(evidence, variant, against) or found.warning
-    if lacking is not None:
-        verdict, words = Verdict.UNDECIDED, f"{words}; {lacking}"
+    few = lacking(evidence, variant, against) or found.warning
+    if few is not None:
+        verdict, words = Verdict.UNDECIDED, f"{words}; {few}"
     elif sign * near <= 0 or found.p_holm >= LEVEL:
         verdict = Verdict.NOT_CONFIRMED
     else:
@@ -111,19 +108,6 @@ def effect(
         interval=(low, high),
         p=found.p_holm,
     )
-
-
-def _too_few(evidence: Evidence, variant: str, against: str | None) -> str | None:
-    """Say on which task the pairs are too few for a claim about all of them; None if on none."""
-    other = evidence.baseline if against is None else against
-    counts = {
-        task: len(paired(evidence.accuracies(task, variant), evidence.accuracies(task, other)))
-        for task in evidence.tasks
-    }
-    task = min(counts, key=lambda each: counts[each])
-    if counts[task] >= SEEDS:
-        return None
-    return f"{counts[task]} pairs on {task}, {SEEDS} on every task are wanted"
 
 
 def _placement(evidence: Evidence) -> list[Claim]:
@@ -267,7 +251,7 @@ def _commutation(evidence: Evidence) -> list[Claim]:
     claims = []
     known = foretell(evidence)
     corrected = holm([each.p for each in known])
-    few = [why for each in evidence.others if (why := _too_few(evidence, each, None)) is not None]
+    few = [why for each in evidence.others if (why := lacking(evidence, each)) is not None]
     for each, p in zip(known, corrected, strict=True):
         words = (
             f"rank correlation with the change of accuracy {signed(each.correlation, 2)} "

@@ -15,6 +15,8 @@ from depthpde.report.strata import Overall, compare_over_tasks, paired
 
 Cell = tuple[str, str]
 """Task and variant."""
+SEEDS = 6
+"""What is said of an average over tasks wants this many pairs on every one of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +184,25 @@ def over_all(evidence: Evidence, *, against: str | None = None) -> dict[str, Ove
         if shared and variant != reference:
             variants[variant] = shared
     return compare_over_tasks(baseline, variants)
+
+
+def lacking(evidence: Evidence, variant: str, against: str | None = None) -> str | None:
+    """Say on which task the pairs are too few to speak of the average; None if on none.
+
+    Args:
+        evidence: The runs.
+        variant: Which.
+        against: Another variant than the baseline to compare with.
+    """
+    other = evidence.baseline if against is None else against
+    counts = {
+        task: len(paired(evidence.accuracies(task, variant), evidence.accuracies(task, other)))
+        for task in evidence.tasks
+    }
+    task = min(counts, key=lambda each: counts[each])
+    if counts[task] >= SEEDS:
+        return None
+    return f"{counts[task]} pairs on {task}, {SEEDS} on every task are wanted"
 
 
 def trivial(evidence: Evidence, task: str) -> dict[str, float]:

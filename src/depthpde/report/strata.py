@@ -38,6 +38,11 @@ class Overall:
     warning: str | None
     """Said when n is too small to reach significance, whatever the numbers."""
 
+    @property
+    def clear(self) -> bool:
+        """Whether the interval leaves out zero; p may say otherwise where spreads differ much."""
+        return self.interval is not None and (self.interval.low > 0 or self.interval.high < 0)
+
 
 def compare_over_tasks(
     baseline: Runs, variants: Mapping[str, Runs], *, level: float = 0.95, seed: int = 0

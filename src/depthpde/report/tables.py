@@ -74,8 +74,8 @@ def _row(
     return (
         Entry(plain(variant), evidence.words.get(variant, "")),
         *cells,
-        Entry(text, title, ("", variant), strong=star),
-        Entry(said, title, strong=star),
+        Entry(text, title, ("", variant), strong=star and overall.clear),
+        Entry(said, title, strong=star and overall.clear),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from depthpde.report.anatomy import Role
-from depthpde.report.evidence import Evidence, over_all
+from depthpde.report.evidence import Evidence, lacking, over_all
 from depthpde.report.spelling import plain, signed, spell_interval, spell_p
 from depthpde.report.strata import Overall
 
@@ -30,9 +30,10 @@ class Sentence:
 def judge(evidence: Evidence) -> list[Sentence]:
     """Say what a grid shows, the most important first.
 
-    A variant is said to help or harm only if its p, corrected for all variants of the grid, is
-    at most 5 %. The best variant is chosen by the same numbers that describe it: its corrected p
-    allows for the choice, its interval does not.
+    A variant is said to help or harm only if it has six pairs on every task, its p, corrected for
+    all variants of the grid, is at most 5 %, and its interval leaves out zero. The best variant is
+    chosen by the same numbers that describe it: its corrected p allows for the choice, its
+    interval does not.
     """
     overall = over_all(evidence)
     ours = {name: o for name, o in overall.items() if evidence.role(name) is Role.OURS}
@@ -43,21 +44,27 @@ def judge(evidence: Evidence) -> list[Sentence]:
     if not ours:  # a grid about something else than diffusion
         ours, controls = overall, {}
     best = max(ours, key=lambda name: ours[name].mean)
-    said = [*_best(best, ours, len(overall)), *_against(evidence, best, controls), *said]
+    few = lacking(evidence, best) or ours[best].warning
+    said = [*_best(best, ours, len(overall), few), *_against(evidence, best, controls), *said]
     worst = min(ours, key=lambda name: ours[name].mean)
-    if ours[worst].mean < 0 and ours[worst].p_holm <= LEVEL:
+    if ours[worst].mean < 0 and not lacking(evidence, worst) and _apart(ours[worst], "p_holm"):
         grounds = _grounds(ours[worst], len(overall))
         said.insert(1, Sentence("▼", "warning", f"{_title(worst)} harms:", grounds))
     return said
 
 
-def _best(best: str, ours: dict[str, Overall], compared: int) -> list[Sentence]:
+def _apart(found: Overall, p: str) -> bool:
+    """Say whether a difference is shown: by its p and by its interval, which may disagree."""
+    return bool(found.clear and getattr(found, p) <= LEVEL)
+
+
+def _best(best: str, ours: dict[str, Overall], compared: int, few: str | None) -> list[Sentence]:
     found, grounds = ours[best], _grounds(ours[best], compared)
-    if found.mean > 0 and found.p_holm <= LEVEL:
+    if found.mean > 0 and not few and _apart(found, "p_holm"):
         most = " most" if len(ours) > 1 else ""
         return [Sentence("▲", "ours", f"{_title(best)} helps{most}:", grounds)]
     which = f"the best of {len(ours)}, {plain(best)}" if len(ours) > 1 else plain(best)
-    if found.warning:
+    if few:
         return [Sentence("?", "plain", "Too few pairs to tell:", f"{which}, is at {grounds}")]
     words = "Nothing is" if len(ours) > 1 else f"{_title(best)} is not"
     return [Sentence("–", "plain", f"{words} shown to help:", f"{which}, is at {grounds}")]
@@ -77,7 +84,7 @@ def _against(evidence: Evidence, best: str, controls: dict[str, Overall]) -> lis
         f"{signed(found.mean)} {spell_interval(found.interval)} against {plain(control)}, {of}"
     )
     grounds = f"{plain(best)} is at {numbers}; p\u00a0{_p(found.p)} for this pair alone"
-    if found.p > LEVEL:
+    if lacking(evidence, best, control) or not _apart(found, "p"):
         return [Sentence("≈", "plain", "Not shown to differ from the best control:", grounds)]
     if found.mean > 0:
         return [Sentence("▲", "ours", "More than the controls give:", grounds)]
