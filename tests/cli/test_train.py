@@ -139,6 +139,20 @@ def test_ctrl_c_in_pretraining_says_where_it_stopped(command):
     assert re.search(r"interrupted at pretraining, update \d+ of 4000, saved", said)
 
 
+def test_the_doctor_watches_when_asked_and_changes_nothing(command, tmp_path, capsys):
+    assert main([*command, "--doctor"]) == 0
+    record = only_record(tmp_path)
+    first, *_ = (record.folder / "doctor.jsonl").read_text().splitlines()
+    assert json.loads(first)["update"] == 1
+    assert "doctor: 1 look, every 200 updates, took" in capsys.readouterr().err
+    assert main([*command, "--out", str(tmp_path / "alone")]) == 0
+    alone = only_record(tmp_path / "alone")
+    weights = [
+        (each.folder / "model" / "model.safetensors").read_bytes() for each in (record, alone)
+    ]
+    assert weights[0] == weights[1]
+
+
 def test_curves_are_sent_to_tensorboard_when_asked(command, tmp_path):
     pytest.importorskip("tensorboard", reason="tensorboard is not installed")
     with start([*command, "--track", "tensorboard", "--json"]) as running:

@@ -35,7 +35,13 @@ def test_a_finished_run_tells_its_result_and_the_lines_that_need_no_learning(
 
 def test_a_result_that_tells_little_is_shown_as_far_as_it_goes(results: Path) -> None:
     folder = sorted((results / "runs").iterdir())[0]
-    bare = {"format": 1, "status": "diverged", "trivial": {"x": "high"}, "test": None, "seconds": "long"}
+    bare = {
+        "format": 1,
+        "status": "diverged",
+        "trivial": {"x": "high"},
+        "test": None,
+        "seconds": "long",
+    }
     write_json(folder / RESULT, bare)
     view = view_of(results, folder.name)
     assert view.result == (("state", "diverged"),)

@@ -26,6 +26,7 @@ EXAMPLES = """examples:
   depthpde train listops-mini --position after_embedding
   depthpde train text-mini --position after_embedding --layer multiscale --seed 1
   depthpde train image-mini --set training.learning_rate=1e-3 --set model.dim=64
+  depthpde train listops-mini --doctor
   depthpde train text-mini --pretrain masked --print_config > run.json
   depthpde train --config run.json
   torchrun --nproc-per-node 2 -m depthpde.cli.main train listops-mini
@@ -57,6 +58,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--data", type=Path, help="folder with the official files")
     add("--prepared", type=Path, help="folder of prepared tasks (default: the user's cache)")
     add("--track", choices=("tensorboard", "trackio"), help="send the curves there as well")
+    add(
+        "--doctor", action="store_true", help="watch its health: verdicts here and in the dashboard"
+    )
     add("--json", action="store_true", help="print the result as one JSON object")
 
 
@@ -132,9 +136,9 @@ def _watch(
     args: argparse.Namespace,
     stack: ExitStack,
 ) -> Watch:
-    """Return what tells of every update: the progress, and a tracker if one was asked for.
+    """Return what tells of every update: the progress, and whatever else was asked for.
 
-    A tracker follows the training, not the stage before it: both count their updates from 0.
+    Tracker and doctor follow the training, not the stage before it: both count from 0.
     """
     from depthpde.experiments.tracking import follow, tensorboard, trackio
     from depthpde.training.progress import Progress
@@ -142,11 +146,17 @@ def _watch(
     told: list[Watch] = []
     if not args.json:
         told.append(stack.enter_context(Progress(model, stage)))
-    if stage is not chosen.training:
-        pass
-    elif args.track == "tensorboard":
+    main = stage is chosen.training
+    if args.doctor and main:
+        from depthpde.dynamics.callbacks import FILE
+        from depthpde.dynamics.live import Doctor
+        from depthpde.experiments.record import run_folder
+
+        path = run_folder(args.out, chosen.id) / FILE
+        told.append(stack.enter_context(Doctor(model, path=path)))
+    if args.track == "tensorboard" and main:
         told.append(follow(stack.enter_context(tensorboard(args.out / args.track / chosen.id))))
-    elif args.track == "trackio":
+    elif args.track == "trackio" and main:
         name = f"{chosen.label}, seed {chosen.seed}, {chosen.id}"
         sink = trackio(f"depthpde-{chosen.task}", name, config=chosen.to_dict())
         told.append(follow(stack.enter_context(sink)))
