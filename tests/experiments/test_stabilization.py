@@ -37,7 +37,6 @@ from depthpde.experiments.place import Folders
 from depthpde.experiments.presets import Preset
 from depthpde.experiments.record import read_record
 from depthpde.experiments.run import RunConfig
-from depthpde.models.classifier import Classifier
 from depthpde.models.config import ModelConfig
 from depthpde.report.statistics import holm, too_few
 from depthpde.training.config import TrainingConfig
@@ -352,8 +351,14 @@ def test_runs_that_fail_are_told_and_nothing_is_judged(prepared, tmp_path):
 def test_the_architectures_are_what_they_are_called():
     runs = {run.task: run for run in architectures.plan(Extent.MINI, seeds=1).runs}
     assert set(runs) == {"mnist-mini", "wikitext2-mini"}
-    assert isinstance(runs["mnist-mini"].build(), Classifier)
-    assert runs["mnist-mini"].model.prefix == 1
+    vision = [
+        run for run in architectures.plan(Extent.MINI, seeds=1).runs if run.task == "mnist-mini"
+    ]
+    built = {type(run.build()).__name__ for run in vision}
+    assert built == {"VisionTransformer", "Simulator"}
+    assert {(run.model.patch, run.model.grid, run.model.prefix) for run in vision} == {
+        (2, (7, 7), 1)
+    }
     assert type(runs["wikitext2-mini"].build()).__name__ == "LanguageSimulator"
     assert architectures.architecture_of("mnist-mini") == "vision Transformer"
 

@@ -1,8 +1,7 @@
 """Does what holds for an encoder hold for a vision Transformer and for a decoder?
 
-The ablation of `stabilization` and the depth limit, for an image read pixel by pixel with a class
-site in front (a vision Transformer with patches of one pixel), and for a causal decoder that tells
-the next byte.
+The ablation of `stabilization` and the depth limit, for a vision Transformer (patches of 2×2
+pixels, a class site in front) and for a causal decoder that tells the next byte.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ NAME = "architectures"
 QUESTION = "Does what holds for an encoder hold for a vision Transformer and for a decoder?"
 VISION, DECODER = "vision Transformer", "decoder"
 ARCHITECTURES: dict[str, dict[str, Any]] = {
-    VISION: {"input": "linear", "pooling": "cls"},
+    VISION: {"input": "patch", "patch": 2, "pooling": "cls"},
     DECODER: {},
 }
 """What differs from the standard encoder."""
@@ -76,8 +75,8 @@ def answer(
         claims=corrected(claims),
         tables=tables,
         notes=(
-            "the vision Transformer reads patches of one pixel; the simulator's diffusion runs "
-            "along the rows of pixels laid end to end, and upwind in the decoder",
+            "the simulator's diffusion runs along the rows of patches laid end to end, behind the "
+            "class site, and upwind in the decoder",
             "accuracy of the decoder is the share of bytes told right",
             DIVERGENCE,
         ),

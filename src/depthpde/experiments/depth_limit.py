@@ -47,6 +47,7 @@ from depthpde.experiments.run import RunConfig
 from depthpde.experiments.stabilization import TASKS
 from depthpde.models.pretrained import Pretrained
 from depthpde.shapes import Field, Mask
+from depthpde.training.evaluate import model_inputs
 
 NAME = "depth_limit"
 QUESTION = "Does a Transformer have a continuous limit as its depth grows at fixed depth time?"
@@ -112,7 +113,7 @@ def measure(
     assert isinstance(start, Pretrained), "every run builds one of ours"
     rows = []
     for when, model in (("untrained", start.eval()), ("trained", trained_model(record))):
-        path, sites = follow(model.double(), batch.tokens, batch.valid_mask)
+        path, sites = follow(model.double(), *model_inputs(model, batch))
         equation = transcribe(model, weights="interpolated")
         residual = run.model.stability.residual
         for method in ("lie", "strang") if residual else ("lie",):

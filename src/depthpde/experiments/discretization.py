@@ -41,7 +41,7 @@ from depthpde.models.pretrained import Pretrained
 from depthpde.operators.boundary import open_edges
 from depthpde.operators.energy import dirichlet_energy
 from depthpde.solvers.integrate import BlowUpError
-from depthpde.training.evaluate import predict
+from depthpde.training.evaluate import model_inputs, predict
 
 NAME = "discretization"
 QUESTION = "Do schemes and step sizes matter to what a Transformer computes?"
@@ -112,14 +112,14 @@ def schemes(model: Pretrained, batch: Batch) -> list[dict[str, Any]]:
     """
     said = predict(model, batch).argmax(dim=-1)
     exact = _simulated(model, Integrator.RK4, FINE)
-    wanted, sites = follow(exact, batch.tokens, batch.valid_mask)
+    wanted, sites = follow(exact, *model_inputs(exact, batch))
     target = wanted.final if sites is None else wanted.final[sites]
     kept_exactly = float((predict(exact, batch).argmax(dim=-1) == said).double().mean())
     rows = []
     for method in Integrator:
         for steps in STEPS:
             twin = _simulated(model, method, steps)
-            path, _ = follow(twin, batch.tokens, batch.valid_mask)
+            path, _ = follow(twin, *model_inputs(twin, batch))
             final = path.final if sites is None else path.final[sites]
             kept = (predict(twin, batch).argmax(dim=-1) == said).double().mean()
             rows.append(
@@ -142,7 +142,7 @@ def roughening(model: Pretrained, batch: Batch) -> dict[str, Any]:
 
     Edges between real tokens count; the wall to the padding is none.
     """
-    path, sites = follow(model, batch.tokens, batch.valid_mask)
+    path, sites = follow(model, *model_inputs(model, batch))
     edges = open_edges(path.states[0], valid_mask=sites)
     equation = transcribe(model, diffusion=STIFF)
     found: dict[str, Any] = {}

@@ -28,6 +28,7 @@ from depthpde.models.pretrained import Pretrained
 from depthpde.operators.interaction import attention_weights
 from depthpde.shapes import Field, Mask
 from depthpde.solvers.integrate import BlowUpError
+from depthpde.training.evaluate import model_inputs
 
 
 def agreement(first: Pretrained, second: Pretrained, batch: Batch) -> dict[str, Any]:
@@ -38,8 +39,8 @@ def agreement(first: Pretrained, second: Pretrained, batch: Batch) -> dict[str, 
         second: Another of the same depth and width.
         batch: What both are shown.
     """
-    path, sites = follow(first, batch.tokens, batch.valid_mask)
-    other, _ = follow(second, batch.tokens, batch.valid_mask)
+    path, sites = follow(first, *model_inputs(first, batch))
+    other, _ = follow(second, *model_inputs(second, batch))
     found = compare_fields(path.states, other.states, sites)
     weights = [_weights(model, states.states, sites) for model, states in
                ((first, path), (second, other))]  # fmt: skip
@@ -77,7 +78,7 @@ def continuous_agreement(
         method: The integrator.
         substeps: Steps of one block.
     """
-    path, sites = follow(model, batch.tokens, batch.valid_mask)
+    path, sites = follow(model, *model_inputs(model, batch))
     equation = transcribe(model, weights="interpolated")
     try:
         smooth = simulate(

@@ -37,7 +37,7 @@ from depthpde.models.language import LanguageModel
 from depthpde.models.pretrained import CONFIG, Pretrained
 from depthpde.models.vision import VisionTransformer
 from depthpde.shapes import Field, Mask
-from depthpde.training.evaluate import cross_entropy, predict
+from depthpde.training.evaluate import cross_entropy, model_inputs, predict
 
 FORMAT, FILE = 1, "dynamics.json"
 STRANGER = 100_000
@@ -109,7 +109,7 @@ def measure(model: Pretrained, split: Split, look: Look) -> dict[str, Any] | Non
         look: How much of it.
     """
     batch = first_batch(split, look.examples)
-    path, sites = follow(model, batch.tokens, batch.valid_mask)
+    path, sites = follow(model, *model_inputs(model, batch))
     fields = list(path.states)
     if not bool(path.states.isfinite().all()):
         return None
@@ -216,7 +216,7 @@ def _information(model: Pretrained, split: Split, examples: int) -> list[dict[st
     labels: list[Tensor] = []
     for part in batches.plan(0)[: math.ceil(examples / 64)]:
         batch = batches.fill(part)
-        path, sites = follow(model, batch.tokens, batch.valid_mask)
+        path, sites = follow(model, *model_inputs(model, batch))
         states.append(torch.stack([pool(u, "mean", sites) for u in path.states]))
         labels.append(batch.labels)
     if sum(map(len, labels)) < LEAST:

@@ -51,7 +51,8 @@ def model_inputs(model: nn.Module, batch: Batch) -> tuple[Tensor, ...]:
     config: Any = getattr(model, "config", None)
     if getattr(config, "input", None) == Input.PATCH:
         rows, columns = (config.patch * side for side in config.grid)
-        return (batch.tokens.reshape(-1, config.channels, rows, columns) / 255,)
+        levels = batch.tokens.to(next(model.parameters()).dtype) / 255
+        return (levels.reshape(-1, config.channels, rows, columns),)
     if batch.second_tokens is None or batch.second_mask is None:
         return batch.tokens, batch.valid_mask
     return batch.tokens, batch.valid_mask, batch.second_tokens, batch.second_mask
