@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from depthpde.cli.subject import SENTENCES
 from depthpde.insertion.insert import insert
 from depthpde.models.classifier import Classifier
 from depthpde.models.config import ModelConfig
@@ -192,18 +193,6 @@ def pretrained() -> Patient | None:
 
     folder = Path(package.origin).parent / "model"
     tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    batch = tokenizer(SENTENCES, padding=True, return_tensors="pt")
+    batch = tokenizer(list(SENTENCES), padding=True, return_tensors="pt")
     model = AutoModel.from_pretrained(folder, local_files_only=True).eval()
     return Patient(model, dict(batch), None)
-
-
-SENTENCES = [
-    "Depth is time.",
-    "A field diffuses along the sequence of its tokens, and stops at the wall of padding.",
-    "The quick brown fox jumps over the lazy dog near the bank of the river.",
-    "Attention mixes tokens by content; the feed-forward part acts on each of them alone.",
-    "It rained all night, and in the morning the garden smelled of wet earth.",
-    "Stock prices fell sharply after the central bank raised its rates again.",
-    "She opened the letter, read it twice, and put it back into the drawer.",
-    "Water boils at a lower temperature in the mountains than at the sea.",
-]

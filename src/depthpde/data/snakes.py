@@ -321,6 +321,13 @@ def _ink(c: Array, p: Array, radius: float, contrast: float, image: Array) -> No
 
 
 @kernel
+def _take_turns(c: Array, margins: Array, distractors: Array, number: int) -> None:
+    """Set what scenes take by turns to what is scene ``number``'s."""
+    c[MARGIN] = margins[number % len(margins)]
+    c[DISTRACTORS] = distractors[number % len(distractors)]
+
+
+@kernel
 def mark(
     c: Array,
     margins: Array,
@@ -335,8 +342,7 @@ def mark(
     own = c.copy()
     for each in range(len(labels)):
         number = first + each
-        own[MARGIN] = margins[number % len(margins)]
-        own[DISTRACTORS] = distractors[number % len(distractors)]
+        _take_turns(own, margins, distractors, number)
         scene(own, key, number, labels[each], paddles, marks[each])
 
 
@@ -357,8 +363,7 @@ def paint(
     total = 0
     for each in range(len(labels)):
         number = first + each
-        own[MARGIN] = margins[number % len(margins)]
-        own[DISTRACTORS] = distractors[number % len(distractors)]
+        _take_turns(own, margins, distractors, number)
         count, tries = scene(own, key, number, labels[each], paddles, markers)
         render(own, paddles, count, markers, images[each])
         total += tries

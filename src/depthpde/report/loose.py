@@ -19,7 +19,8 @@ from depthpde.experiments.record import Cell, Grid
 LOOSE = "runs"
 """Name of the grid."""
 BASELINE = "baseline"
-_SEEDS = ("seed", "training.seed", "task")
+_ASIDE = ("seed", "training.seed", "task")
+"""What a cell tells by itself."""
 _LABELLED = ("model.positions", "model.layer", "pretraining", "simulator")
 """What a label tells: it may differ between labels, but not between runs of one."""
 _NOTHING = "null"
@@ -45,7 +46,7 @@ def settings_of(config: Mapping[str, Any]) -> dict[str, str]:
         if isinstance(value, Mapping) and value:
             for key, each in value.items():
                 walk(f"{name}.{key}" if name else str(key), each)
-        elif name not in _SEEDS:
+        elif name not in _ASIDE:
             found[name] = value if isinstance(value, str) else json.dumps(value)
 
     walk("", config)
