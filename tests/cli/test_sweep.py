@@ -110,6 +110,35 @@ def test_a_run_that_failed_is_told_and_exits_with_1_until_it_is_tried_again(
     assert main([*command, "--workers", "0", "--seeds", "1", "--retry-failed"]) == 0
 
 
+def test_what_lacks_its_data_is_told_once_and_waits_without_being_a_failure(
+    tmp_path, prepared, capsys
+):
+    file, empty = tmp_path / "two.json", tmp_path / "empty"
+    empty.mkdir()
+    file.write_text(json.dumps(GRID | {"tasks": ["listops-mini", "text-mini"]}))
+    words = ["--out", str(tmp_path / "out"), "--data", str(empty), "--workers", "0"]
+    line = ["sweep", str(file), *words]
+    assert main([*line, "--prepared", str(prepared)]) == 1
+    told = capsys.readouterr()
+    assert told.err.count("without text-mini, which cannot be prepared: ") == 1
+    assert "4 computed, 0 were there, 0 failed" in told.err
+    assert "4 wait for their data: the same command goes on" in told.err
+    assert {record.task for record in read_records(tmp_path / "out").found.values()} == {
+        "listops-mini"
+    }
+    assert main([*line, "--prepared", str(prepared), "--json"]) == 1
+
+
+def test_without_any_data_nothing_is_begun_and_the_reason_is_the_answer(tmp_path, capsys):
+    file, empty = tmp_path / "text.json", tmp_path / "empty"
+    empty.mkdir()
+    file.write_text(json.dumps(GRID | {"tasks": ["text-mini"]}))
+    words = ["--out", str(tmp_path / "out"), "--data", str(empty), "--prepared", str(empty)]
+    assert main(["sweep", str(file), *words, "--workers", "0"]) == 2
+    assert capsys.readouterr().err.count("depthpde sweep: text-mini needs the IMDb reviews") == 1
+    assert not read_records(tmp_path / "out").found
+
+
 def test_an_experiment_by_name_writes_its_grid_before_it_computes(tmp_path, prepared, capsys):
     """Ray's address is wrong on purpose: nothing is computed, and that is said at once."""
     words = ["--tasks", "listops-mini", "--seeds", "2", "--out", str(tmp_path)]

@@ -111,11 +111,11 @@ def _sweep(args: argparse.Namespace) -> int:
     folders = Folders(args.out, args.data or default_data(), args.prepared)
     grid = plan.grid
     with Board(grid, args.out) as board:
-        outcome = _compute(plan, folders, args, board)
+        outcome, waiting = _compute(plan, folders, args, board)
     cells = standings(grid, args.out)
     if args.json:
         print(json.dumps(to_dict(grid, cells) | {"interrupted": outcome.interrupted}))
-        return outcome.exit_code
+        return outcome.exit_code or int(waiting > 0)
     if not sys.stderr.isatty():  # there the board still stands
         print(table(grid, cells))
     said = (
@@ -126,9 +126,11 @@ def _sweep(args: argparse.Namespace) -> int:
         print("interrupted; saved: the same command goes on", file=sys.stderr)
     elif outcome.failed:
         print("--retry-failed tries those again", file=sys.stderr)
+    elif waiting:
+        print(f"{waiting} wait for their data: the same command goes on", file=sys.stderr)
     else:
         print(f"see: depthpde report {args.out}", file=sys.stderr)
-    return outcome.exit_code
+    return outcome.exit_code or int(waiting > 0)
 
 
 def _plan(args: argparse.Namespace) -> Plan:
@@ -165,14 +167,17 @@ def _check(args: argparse.Namespace) -> None:
         raise ValueError(f"`--{chosen[0]}` must stand alone, got --{chosen[1]} too; choose one")
 
 
-def _compute(plan: Plan, folders: Folders, args: argparse.Namespace, board: Board) -> Outcome:
+def _compute(
+    plan: Plan, folders: Folders, args: argparse.Namespace, board: Board
+) -> tuple[Outcome, int]:
+    """Compute what has its data; return what came of it, and how many runs wait for theirs."""
     from depthpde.experiments.engine import sweep
     from depthpde.experiments.place import prepare_all
 
     runs = plan.runs
     if args.ray is None and args.slurm is None:
-        prepare_all(runs, folders, lambda line: print(line, file=sys.stderr, flush=True))
-    return sweep(
+        runs = prepare_all(runs, folders, lambda line: print(line, file=sys.stderr, flush=True))
+    outcome = sweep(
         runs,
         _place(folders, args, board),
         args.out,
@@ -180,6 +185,7 @@ def _compute(plan: Plan, folders: Folders, args: argparse.Namespace, board: Boar
         retry_failed=args.retry_failed,
         watch=lambda ended: board.look(),
     )
+    return outcome, len(plan.runs) - len(runs)
 
 
 def _place(folders: Folders, args: argparse.Namespace, board: Board) -> Place:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import signal
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from depthpde.data.library import default_out
 from depthpde.experiments.execute import BusyError, ensure_prepared, execute
-from depthpde.experiments.record import State
+from depthpde.experiments.record import State, is_recorded
 from depthpde.experiments.run import RunConfig
 from depthpde.training.interruption import CAUGHT
 
@@ -189,11 +188,45 @@ def attempt(
     return Ended(run.id, End.RECORDED)
 
 
-def prepare_all(runs: Sequence[RunConfig], folders: Folders, say: Callable[[str], None]) -> None:
-    """Prepare the tasks of all runs before any starts; a failure is left for its runs to tell."""
-    for run in {(each.task, each.protocol): each for each in runs}.values():
-        with suppress(OSError, ValueError):
-            prepare_once(run, folders, say)
+def prepare_all(
+    runs: Sequence[RunConfig], folders: Folders, say: Callable[[str], None]
+) -> list[RunConfig]:
+    """Prepare the tasks of all runs before any starts, and return the runs that have their data.
+
+    What lacks its data is told once a task, and not marked as failed: the same command goes on
+    when they are there. A run with a record needs none.
+
+    Args:
+        runs: All that are asked for.
+        folders: Where data are looked for, and records.
+        say: Told what is prepared, and what cannot be.
+    """
+    ready, tasks = [], {}
+    for run in runs:
+        task = run.task, run.protocol
+        if is_recorded(folders.results, run.id):
+            ready.append(run)
+            continue
+        if task not in tasks:
+            tasks[task] = _why_not(run, folders, say)
+        if tasks[task] is None:
+            ready.append(run)
+    lacking = {name: why for (name, _), why in tasks.items() if why is not None}
+    if lacking and not ready:
+        raise next(iter(lacking.values()))
+    for name, why in lacking.items():
+        say(f"without {name}, which cannot be prepared: {why}")
+    return ready
+
+
+def _why_not(
+    run: RunConfig, folders: Folders, say: Callable[[str], None]
+) -> OSError | ValueError | None:
+    try:
+        prepare_once(run, folders, say)
+    except (OSError, ValueError) as error:
+        return error
+    return None
 
 
 def prepare_once(run: RunConfig, folders: Folders, say: Callable[[str], None]) -> None:
