@@ -155,24 +155,6 @@ def test_diffusion_is_judged_within_each_encoding():
     assert verdicts(effects, name="positional") == [Verdict.CONFIRMED]
 
 
-def test_learned_ratios_are_told_by_position_the_largest_first():
-    found = evidence({"all seven, learned": 0.0})
-    runs = dict(found.runs)
-    ratios = {
-        "encoder.placed.layers.after_embedding.layer.free": [0.1, 0.2],
-        "encoder.blocks.0.placed.layers.in_heads.layer.free": [0.4],
-        "encoder.blocks.1.placed.layers.in_heads.layer.free": [0.2],
-    }
-    runs["text-mini", "all seven, learned"] = {
-        0: record("text-mini", "all seven, learned", 0, 50.0, ratios)
-    }
-    runs.pop(("image-mini", "all seven, learned"))
-    learned = Evidence(**{name: getattr(found, name) for name in found.__slots__} | {"runs": runs})
-    (rows,) = judge(learned, "mini").tables.values()
-    assert [row["position"] for row in rows] == ["in heads", "after embedding"]
-    assert rows[0]["mean ratio"] == pytest.approx(0.3)
-
-
 def test_what_is_missing_and_how_small_the_scale_is_are_said():
     gone = Missing("text-mini", "baseline", 9, "x", "pending")
     notes = judge(evidence({}, missing=[gone]), "mini").notes

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from depthpde.report.fill import fill, fill_pages
+from depthpde.report.document import make_report
+from depthpde.report.fill import fill, fill_pages, parts_of
 
 PAGE = """# Title
 before
@@ -57,3 +58,15 @@ def test_marks_that_are_no_pair_lose_no_prose(tmp_path, broken):
 def test_a_page_without_marks_is_not_one_to_fill():
     with pytest.raises(ValueError, match="must hold a mark such as"):
         fill("# Title\n", {})
+
+
+def test_the_parts_are_named_after_grids_and_experiments(shared_results):
+    report = make_report([shared_results], shared_results.parent / "page")
+    parts = parts_of(report.chapters, report.results.findings)
+    assert {"table placement", "rows placement", "claims placement", "beside placement"} <= set(
+        parts
+    )
+    beside = parts["beside placement"]
+    assert "| variant | ratio |" in beside
+    assert "| --- | --: |" in beside
+    assert "\n| after embedding | " in beside

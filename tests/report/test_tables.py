@@ -3,9 +3,10 @@ import io
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from depthpde.report.evidence import by_task, gather, over_all
+from depthpde.report.evidence import by_task, escapes, gather, over_all
 from depthpde.report.results import read_results
 from depthpde.report.table import Entry, Table
 from depthpde.report.tables import _row, paired_table
@@ -28,8 +29,10 @@ def test_the_text_has_the_layout_of_a_paper_table(evidence):
     found = over_all(evidence)["after_embedding"]
     assert f"+{found.mean:.1f} [+{found.interval.low:.1f}, +{found.interval.high:.1f}]" in lines[3]
     assert "trivial: majority 15.5, root operator 33.3 (ListOps) · majority 50.0 (Text)" in lines
-    plateau = "escaped the plateau root operator 33.3: baseline 0/6, after embedding "
-    assert any(line.startswith(plateau) and line.endswith("(ListOps)") for line in lines)
+    plateau = "escaped the plateau root operator 33.3: "
+    (told,) = [line for line in lines if line.startswith(plateau)]
+    assert "baseline 0/6" in told
+    assert told.endswith("(ListOps)")
     assert "every run is past every trivial line on Text" in lines
 
 
@@ -76,6 +79,35 @@ def test_plateaus_are_told_one_by_one_up_to_the_first_that_nobody_passed(results
     assert "no run is past root digits 39.6 (ListOps)" in notes
     assert not any("no run" in each and "51.1" in each for each in notes)
     assert not any("plateau majority" in each for each in notes)
+
+
+def with_lines(results, **lines):
+    for path in results.glob("runs/*/result.json"):
+        values = json.loads(path.read_text())
+        if len(values["trivial"]) > 1:
+            path.write_text(json.dumps(values | {"trivial": lines}))
+    return [each for each in paired_table(read(results)).notes if "plateau" in each]
+
+
+def first_that_holds_somebody_back(results):
+    """Find, from below, the lowest line that some runs are not past."""
+    told = read(results)
+    for line in np.arange(10.0, 60.0, 0.05):
+        found = escapes(told, "listops-mini", float(line))
+        if any(each.escaped < each.n for each in found.values()):
+            return float(line)
+    raise AssertionError
+
+
+def test_plateaus_that_the_same_runs_escaped_are_told_together(results):
+    line = first_that_holds_somebody_back(results)
+    (said,) = with_lines(results, first=line, second=line + 1e-6)
+    assert said.startswith(f"escaped the plateaus first {line:.1f} and second {line:.1f}: ")
+
+
+def test_variants_of_which_every_run_escaped_are_not_counted_one_by_one(results):
+    (said,) = with_lines(results, line=first_that_holds_somebody_back(results))
+    assert said.endswith("after attention 5/6; every run of all others (ListOps)")
 
 
 def test_missing_runs_and_too_few_pairs_are_warned_of(tmp_path):

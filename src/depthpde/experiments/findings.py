@@ -132,6 +132,17 @@ class Findings:
         notes = [f"\n{note[0].upper()}{note[1:]}." for note in self.notes if note]
         return "\n".join(rows + notes) + "\n"
 
+    def tables_markdown(self) -> str:
+        """Return the tables beside the claims for a page, each below its title."""
+        parts = []
+        for title, rows in self.tables.items():
+            names = list(dict.fromkeys(name for row in rows for name in row))
+            lines = [names, ["---"] + ["--:"] * (len(names) - 1)]
+            lines += [[_cell(row.get(name)) for name in names] for row in rows]
+            laid = ("| " + " | ".join(w.replace("|", "\\|") for w in line) + " |" for line in lines)
+            parts.append(f"**{title}**\n\n" + "\n".join(laid))
+        return "\n\n".join(parts) + "\n"
+
 
 def check_scale(results: Path, name: str, scale: str) -> None:
     """Refuse to write over findings of another scale; called before anything is computed."""

@@ -13,15 +13,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from depthpde.experiments.findings import Claim, Findings, Verdict
-from depthpde.report.anatomy import position_of, site_of
+from depthpde.report.anatomy import position_of
+from depthpde.report.asides import asides
 from depthpde.report.diagnostic import foretell
 from depthpde.report.evidence import Evidence, lacking, over_all
-from depthpde.report.spelling import plain, signed, spell_interval
-from depthpde.report.statistics import holm, mean
+from depthpde.report.spelling import signed, spell_interval
+from depthpde.report.statistics import holm
 
 LEVEL = 0.05
 EMBEDDING, ATTENTION = "after embedding", "after attention"
-LEARNED = "all seven, learned"
 
 
 def judge_all(chapters: Sequence[Evidence], stored: Sequence[Findings]) -> tuple[Findings, ...]:
@@ -58,7 +58,7 @@ def judge(evidence: Evidence, scale: str | None = None) -> Findings:
         question=evidence.question,
         scale=scale,
         claims=tuple(claims),
-        tables={"learned ratios": learned_places(evidence)} if LEARNED in evidence.variants else {},
+        tables=asides(evidence),
         notes=tuple(notes),
     )
 
@@ -279,24 +279,6 @@ JUDGES: dict[str, Callable[[Evidence], list[Claim]]] = {
     "commutation": _commutation,
 }
 """Grid → who judges its claims."""
-
-
-def learned_places(evidence: Evidence) -> list[dict[str, float | str]]:
-    """Return what ratio each position learned where all were there at once, the largest first.
-
-    Every ratio began at 0, so what it became is what the training asked for.
-    """
-    found: dict[str, list[float]] = {}
-    for run in evidence.records(LEARNED):
-        for name, values in (run.result or {}).get("ratios", {}).items():
-            site = site_of(name)
-            if site is not None:
-                found.setdefault(plain(site.position), []).extend(values)
-    order = sorted(found.items(), key=lambda row: -mean(row[1]))
-    return [
-        {"position": place, "mean ratio": mean(values), "largest": max(values)}
-        for place, values in order
-    ]
 
 
 def _is_one_position(evidence: Evidence, variant: str) -> bool:

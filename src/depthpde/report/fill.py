@@ -23,9 +23,12 @@ _MARKED = re.compile(r"(^<!-- depthpde: (.+?) -->\n)(.*?)(^<!-- /depthpde -->)",
 def parts_of(chapters: Iterable[Chapter], findings: Iterable[Findings]) -> dict[str, str]:
     """Return what can be filled in, by name.
 
-    ``table GRID``, ``rows GRID`` (the same without notes) and ``claims EXPERIMENT``.
+    ``table GRID``, ``rows GRID`` (the same without notes), ``claims EXPERIMENT`` and
+    ``beside EXPERIMENT`` (the tables beside its claims).
     """
-    parts = {f"claims {each.name}": each.markdown() for each in findings}
+    told = list(findings)
+    parts = {f"claims {each.name}": each.markdown() for each in told}
+    parts |= {f"beside {each.name}": each.tables_markdown() for each in told}
     for each in chapters:
         parts[f"table {each.evidence.name}"] = each.table.markdown()
         parts[f"rows {each.evidence.name}"] = each.table.markdown(notes=False)

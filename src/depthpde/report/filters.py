@@ -25,6 +25,8 @@ BOUND = {
     "explicit": 0.25, "backward_euler": 1.0, "crank_nicolson": 0.5, "exact": 1.0, "upwind": 0.5,
 }  # fmt: skip
 """The largest ratio that a layer learns by default."""
+DEFAULT_SCALES = "fast medium slow"
+"""What a multi-scale layer mixes by default."""
 
 Values = NDArray[np.float64]
 Response = NDArray[np.complex128]
@@ -68,6 +70,17 @@ def learned_ratios(records: Sequence[Record]) -> dict[Site, list[float]]:
             if site is not None:
                 found.setdefault(site, []).extend(values)
     return {site: found[site] for site in sorted(found, key=_depth)}
+
+
+def learned_weights(records: Sequence[Record]) -> dict[str, list[float]]:
+    """Return the weights of every scale of multi-scale layers, of all places and runs."""
+    found: dict[str, list[float]] = {}
+    for record in records:
+        names = [_scales(each) for each in placements(record.config) if each.kind == "multiscale"]
+        for values in _learned(record, "weights").values():
+            for name, value in zip(names[0] if names else (), values, strict=False):
+                found.setdefault(name, []).append(value)
+    return found
 
 
 def transfer(
@@ -158,10 +171,18 @@ def _scheme(placed: Placed, config: Mapping[str, Any]) -> str:
 def _reach(placed: Placed, scale: int | None) -> tuple[int, int]:
     if scale is None:
         return int(placed.settings.get("steps") or 1), int(placed.settings.get("dilation") or 1)
-    scales = placed.settings.get("scales") or "fast medium slow"
+    scales = placed.settings.get("scales") or DEFAULT_SCALES
     if isinstance(scales, str):
         return SCALES.get(scales.split()[scale], 1), 1
     return int(scales[scale].get("steps") or 1), int(scales[scale].get("dilation") or 1)
+
+
+def _scales(placed: Placed) -> list[str]:
+    """Name the scales of a multi-scale layer in their order."""
+    scales = placed.settings.get("scales") or DEFAULT_SCALES
+    if isinstance(scales, str):
+        return scales.split()
+    return [f"{each.get('steps') or 1} steps" for each in scales]
 
 
 def _learned(record: Record, what: str) -> dict[str, list[float]]:

@@ -163,6 +163,7 @@ def standalone(figure: str) -> str:
         figure: What a function of `figures` returned.
     """
     rules = re.sub(r"var\(--(\w+)\)", lambda found: LIGHT[found[1]], FIGURE)
-    sheet = f"<style>{rules.replace('svg.figure ', '')}</style>"
+    ground = f"svg {{ background: {LIGHT['ground']}; }}"  # dark ink needs it on a dark page
+    sheet = f"<style>{rules.replace('svg.figure ', '')}{ground}</style>"
     head, mark, rest = figure.partition(">")
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{head}{mark}{sheet}{rest}\n'

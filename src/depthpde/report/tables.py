@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from depthpde.report.arena import Escape
 from depthpde.report.evidence import Evidence, by_task, escapes, over_all, trivial
 from depthpde.report.spelling import plain, short_tasks, signed, spell, spell_interval, spell_p
 from depthpde.report.statistics import Comparison, mean, too_few
@@ -110,19 +111,41 @@ def _notes(evidence: Evidence, short: Mapping[str, str]) -> tuple[str, ...]:
 
 def _plateaus(evidence: Evidence, task: str) -> tuple[list[str], bool]:
     """Say who escaped which plateau of a task, and whether every run is past them all."""
-    said: list[str] = []
+    found: dict[str, list[str]] = {}  # who escaped → which plateaus
     for name, line in trivial(evidence, task).items():
-        found = escapes(evidence, task, line)
-        if not found:
+        counts = escapes(evidence, task, line)
+        if not counts:
             return [], False
-        if all(each.escaped == each.n for each in found.values()):
+        if all(each.escaped == each.n for each in counts.values()):
             continue
         plateau = f"{name} {spell(line)}"
-        if not any(each.escaped for each in found.values()):
-            return [*said, f"no run is past {plateau}"], False
-        counts = (f"{plain(variant)} {each.escaped}/{each.n}" for variant, each in found.items())
-        said.append(f"escaped the plateau {plateau}: {', '.join(counts)}")
-    return said, not said and bool(trivial(evidence, task))
+        if not any(each.escaped for each in counts.values()):
+            return [*_told(found), f"no run is past {plateau}"], False
+        found.setdefault(_counts(counts), []).append(plateau)
+    return _told(found), not found and bool(trivial(evidence, task))
+
+
+def _told(found: Mapping[str, list[str]]) -> list[str]:
+    return [
+        f"escaped the plateau{'s' * (len(plateaus) > 1)} {' and '.join(plateaus)}: {counts}"
+        for counts, plateaus in found.items()
+    ]
+
+
+def _counts(found: Mapping[str, Escape]) -> str:
+    """Spell how many runs of each variant escaped; those of whom all did are told together."""
+    whole = [variant for variant, each in found.items() if each.escaped == each.n]
+    rest = [
+        f"{plain(variant)} {each.escaped}/{each.n}"
+        for variant, each in found.items()
+        if each.escaped < each.n
+    ]
+    if not whole:
+        return ", ".join(rest)
+    if len(whole) <= len(rest):
+        all_of = ", ".join(plain(variant) for variant in whole)
+        return f"every run of {all_of}; {', '.join(rest)}"
+    return f"{', '.join(rest)}; every run of all others"
 
 
 def _warnings(evidence: Evidence, overall: Mapping[str, Overall]) -> tuple[str, ...]:

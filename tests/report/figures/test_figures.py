@@ -160,3 +160,16 @@ def test_a_rug_has_one_tick_for_each_feature():
     drawn = ratios({"after embedding": [0.1, 0.2, 0.05]}, bound=0.25)
     assert shapes(drawn, "path", "rug-ours")[0].get("d").count("M") == 3
     assert "0.117" in drawn
+
+
+def test_a_task_that_moves_much_does_not_flatten_the_others():
+    calm = [estimate(1.0, low=0.5, high=1.5)]
+    wild = [estimate(-40.0, low=-80.0, high=0.0)]
+
+    def width(drawn):
+        whisker = shapes(drawn, "line", "whisker-ours")[0]
+        return float(whisker.get("x2")) - float(whisker.get("x1"))
+
+    assert width(forests({"calm": calm, "wild": wild}, ["a"])) == pytest.approx(
+        width(forests({"calm": calm, "too": calm}, ["a"]))
+    )

@@ -87,7 +87,9 @@ def forests(
     unit: str = "points",
     width: float = 1180.0,
 ) -> str:
-    """Draw the same rows for several tasks side by side, all to one scale.
+    """Draw the same rows for several tasks side by side, each to a scale of its own.
+
+    One scale for all would hide every task behind the one that moves most.
 
     Args:
         panels: Task → one estimate a label; None where there is none.
@@ -105,8 +107,10 @@ def forests(
     ]
     for index, (name, rows) in enumerate(panels.items()):
         start = left + step * index
-        scale = _scale(every, start + 10, start + step - 14)
-        parts += [text(scale.at(0), 13, name, "head", "middle"), _frame(scale, bottom, unit, 3)]
+        shown = [each for each in rows if each is not None]
+        scale = _scale(shown, start + 10, start + step - 14)
+        middle = start + step / 2 - 2
+        parts += [text(middle, 13, name, "head", "middle"), _frame(scale, bottom, unit, 3)]
         for row, each in enumerate(rows):
             if each is not None:
                 y = TOP + ROW * (row + 0.5)
