@@ -12,7 +12,7 @@ from depthpde.cli.main import VERBS, main
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "depthpde.cli.main", *arguments]
+    command = [sys.executable, "-m", "depthpde", *arguments]
     return subprocess.run(command, capture_output=True, text=True)
 
 
