@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import yaml
 
+from depthpde.experiments import placement
 from depthpde.experiments.grid_file import read_plan
 
 GRID = {
@@ -96,3 +99,14 @@ def test_a_file_of_another_kind_or_form_is_refused(tmp_path):
     (tmp_path / "list.yaml").write_text("- a")
     with pytest.raises(ValueError, match="`the file` must be a mapping"):
         read_plan(tmp_path / "list.yaml")
+
+
+def test_the_longer_pathfinder_differs_from_placement_in_its_updates_alone():
+    longer = read_plan(Path(__file__).parents[2] / "examples" / "pathfinder-longer.yaml")
+    placed = placement.plan(tasks=["pathfinder-mini"])
+    usual = {(cell.variant, cell.seed): run for cell, run in placed.cells}
+    assert len(longer.cells) == 24
+    for cell, run in longer.cells:
+        same = usual[cell.variant, cell.seed]
+        assert run.training.updates == 3 * same.training.updates
+        assert replace(run, training=same.training) == same
