@@ -9,8 +9,10 @@ from depthpde.experiments.judgement import corrected, judge, judge_order, slope,
 @pytest.mark.parametrize(
     ("values", "verdict"),
     [
-        ([2.0, 2.1, 1.9, 2.0], Verdict.CONFIRMED),
-        ([0.5, 0.6, 0.4, 0.5], Verdict.PARTLY),
+        ([2.0, 2.1, 1.9, 2.0, 2.2, 1.8], Verdict.CONFIRMED),
+        ([2.0, 2.1, 1.9, 2.0], Verdict.UNDECIDED),  # no p of four pairs is small
+        ([0.5, 0.6, 0.4, 0.5, 0.6, 0.4], Verdict.PARTLY),
+        ([0.5, 0.6, 0.4, 0.5], Verdict.UNDECIDED),
         ([0.5, -0.6, 0.4, -0.5], Verdict.NOT_CONFIRMED),
         ([-2.0, -2.1, -1.9, -2.0], Verdict.NOT_CONFIRMED),
         ([3.0, -3.2, 2.5, -2.4], Verdict.UNDECIDED),
@@ -32,8 +34,10 @@ def test_a_verdict_follows_the_whole_interval(values, verdict):
 
 @pytest.mark.parametrize("above", [-0.02, 0.0])
 def test_a_mark_below_zero_confirms_no_loss(above):
-    assert judge("c", "f", [-0.01, -0.011, -0.009], above=above).verdict is Verdict.NOT_CONFIRMED
-    assert judge("c", "f", [0.01, 0.011, 0.009], above=above).verdict is Verdict.CONFIRMED
+    gains = [0.01, 0.011, 0.009, 0.01, 0.012, 0.008]
+    losses = [-each for each in gains]
+    assert judge("c", "f", losses, above=above).verdict is Verdict.NOT_CONFIRMED
+    assert judge("c", "f", gains, above=above).verdict is Verdict.CONFIRMED
 
 
 def test_p_is_corrected_for_as_many_claims_as_were_tested():
@@ -45,10 +49,21 @@ def test_p_is_corrected_for_as_many_claims_as_were_tested():
     assert [each.p for each in claims] == [1 / 32, None, 1 / 8]
     found = corrected(claims)
     assert [each.p for each in found] == [2 / 32, None, 1 / 8]
-    assert [(each.claim, each.verdict) for each in found] == [
-        (each.claim, each.verdict) for each in claims
-    ]
+    assert [each.claim for each in found] == ["a", "b", "c"]
     assert corrected([]) == ()
+
+
+def test_a_verdict_that_the_corrected_p_does_not_bear_out_is_taken_back():
+    six, many = [1.0, 2.0, 3.0, 2.0, 1.0, 2.0], [4.0, 5.0, 3.0, 6.0, 5.0, 4.0, 5.0, -1.0, -2.0, 1.0]
+    alone = [judge("few", "f", six), judge("many", "f", many), judge("plain", "f", six, test=False)]
+    assert [each.verdict for each in alone] == [Verdict.CONFIRMED] * 3
+    crowd = [judge("other", "f", [1.0, -1.0] * 5) for _ in range(8)]
+    found = corrected([*alone, *crowd])
+    assert [each.verdict for each in found[:3]] == [
+        Verdict.UNDECIDED,  # six pairs could never reach it among so many
+        Verdict.NOT_CONFIRMED,  # ten could, and do not
+        Verdict.CONFIRMED,  # not tested
+    ]
 
 
 def test_paired_differences_are_tested_and_plain_numbers_are_not():

@@ -157,11 +157,11 @@ def test_the_continuous_equation_starts_with_the_model_and_leaves_it(folders, pr
 
 
 def fabricated(tmp_path, drift, rank, gradient, accuracy, diverged=()) -> Ablation:
-    """Make up what was measured, three seeds of each variant, with a little noise.
+    """Make up what was measured, six seeds of each variant, with a little noise.
 
     What diverged did so before its first point.
     """
-    plan = tiny_plan(seeds=3)
+    plan = tiny_plan(seeds=6)
     runs = {}
     for cell, run in plan.cells:
         folder = tmp_path / run.id
@@ -214,7 +214,7 @@ def test_a_collapse_without_residuals_is_found(tmp_path):
     assert set(by_claim(found).values()) == {Verdict.CONFIRMED}
     row = ablation_table(found)[1]
     assert row["variant"] == label(TRANSFORMER, NO_RESIDUAL)
-    assert row["diverged"] == "0/3"
+    assert row["diverged"] == "0/6"
 
 
 def test_where_nothing_happens_nothing_is_confirmed(tmp_path):
@@ -243,12 +243,12 @@ def test_divergence_is_the_explosion_it_is_the_sign_of(tmp_path):
     same = dict.fromkeys(STABILIZERS, 0.5)
     found = fabricated(tmp_path, same, same, same, same, diverged=(NO_NORM,))
     claim = ablation_claims(found, [TRANSFORMER])[2]
-    assert (claim.verdict, claim.n) == (Verdict.CONFIRMED, 3)
-    assert "no norm 3/3" in claim.finding
+    assert (claim.verdict, claim.n) == (Verdict.CONFIRMED, 6)
+    assert "no norm 6/6" in claim.finding
     backwards = growths(found, label(TRANSFORMER, BOTH), label(TRANSFORMER, NO_NORM))
-    assert backwards == [-HUNDREDFOLD] * 3
+    assert backwards == [-HUNDREDFOLD] * 6
     neither = growths(found, label(TRANSFORMER, NO_NORM), label(SIMULATOR, NO_NORM))
-    assert neither == [0.0] * 3, "both diverged"
+    assert neither == [0.0] * 6, "both diverged"
 
 
 def test_a_run_that_diverged_is_left_out_of_what_is_measured_after_training(tmp_path):
@@ -256,10 +256,10 @@ def test_a_run_that_diverged_is_left_out_of_what_is_measured_after_training(tmp_
     found = fabricated(tmp_path, same, same, same, same, diverged=(NO_RESIDUAL,))
     row = ablation_table(found)[1]
     assert row["variant"] == label(TRANSFORMER, NO_RESIDUAL)
-    assert row["diverged"] == "3/3"
+    assert row["diverged"] == "6/6"
     measured = ("centred cosine", "rank residual", "token cosine", "Lyapunov", "log10 |g_0/g_L|")
     assert {row[name] for name in (*measured, "log10 max gradient")} == {"–"}
-    assert row["accuracy"] == "0.51 ± 0.025"
+    assert row["accuracy"] == "0.525 ± 0.02"
     claims = dict(zip(("drift", "rank"), ablation_claims(found, [TRANSFORMER]), strict=False))
     assert {name: each.n for name, each in claims.items()} == {"drift": 0, "rank": 0}
     assert any("left out" in note for note in stabilization.notes(Extent.MINI, found))

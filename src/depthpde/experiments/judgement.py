@@ -1,9 +1,10 @@
 """From paired numbers to a row of findings: how large, how sure, and what follows.
 
 A claim is *confirmed* where the whole 95 % interval lies beyond what was claimed, *partly* where
-it lies on the claimed side of zero but not beyond that, and *not confirmed* elsewhere. It is
-*undecided* below three measurements, and where the interval reaches from nothing to more than was
-claimed while the runs are too few for any difference to be significant.
+it lies on the claimed side of zero but not beyond that, and *not confirmed* elsewhere. Where it is
+tested, p must agree, after correction for all that is tested with it. It is *undecided* below three
+measurements, and where the runs are too few for any p to be small, unless all of them speak against
+the claim.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from depthpde.report.statistics import holm, mean, mean_interval, sign_flip_p, t
 
 LEAST = 3
 """Measurements below which nothing is decided."""
+LEVEL = 0.05
+"""What a tested claim's p must not exceed."""
 
 
 def judge(
@@ -48,7 +51,7 @@ def judge(
         verdict = Verdict.PARTLY
     elif found.high > mark and too_few(len(finite)):
         verdict = Verdict.UNDECIDED
-    return Claim(
+    made = Claim(
         claim=claim,
         finding=said,
         verdict=verdict,
@@ -56,13 +59,30 @@ def judge(
         interval=(found.low, found.high),
         p=sign_flip_p(finite) if test else None,
     )
+    return _agreed(made, comparisons=1)
 
 
 def corrected(claims: Iterable[Claim]) -> tuple[Claim, ...]:
-    """Return claims whose p are corrected, by Holm's method, for how many of them were tested."""
+    """Return claims whose p are corrected, by Holm's method, for how many of them were tested.
+
+    What the corrected p no longer bears out is not confirmed.
+    """
     told = tuple(claims)
-    tested = iter(holm([each.p for each in told if each.p is not None]))
-    return tuple(each if each.p is None else replace(each, p=next(tested)) for each in told)
+    p = [each.p for each in told if each.p is not None]
+    tested = iter(holm(p))
+    return tuple(
+        each if each.p is None else _agreed(replace(each, p=next(tested)), comparisons=len(p))
+        for each in told
+    )
+
+
+def _agreed(claim: Claim, *, comparisons: int) -> Claim:
+    """Take back a verdict that the interval gave and p does not bear out."""
+    given = claim.verdict in (Verdict.CONFIRMED, Verdict.PARTLY)
+    if not given or claim.p is None or claim.p <= LEVEL:
+        return claim
+    few = too_few(claim.n, comparisons=comparisons)
+    return replace(claim, verdict=Verdict.UNDECIDED if few else Verdict.NOT_CONFIRMED)
 
 
 def spread(values: Sequence[float | None]) -> str:
