@@ -66,6 +66,15 @@ def test_a_verdict_that_the_corrected_p_does_not_bear_out_is_taken_back():
     ]
 
 
+@pytest.mark.parametrize(
+    ("share", "verdict"),
+    [(0.98, Verdict.CONFIRMED), (0.7, Verdict.PARTLY), (0.3, Verdict.NOT_CONFIRMED)],
+)
+def test_a_share_is_not_borne_out_by_being_positive(share, verdict):
+    values = [share - 0.01, share, share + 0.01] * 2
+    assert judge("c", "f", values, above=0.95, partly=0.5, test=False).verdict is verdict
+
+
 def test_paired_differences_are_tested_and_plain_numbers_are_not():
     assert judge("c", "f", [1.0, 2.0, 3.0]).p == 0.25
     assert judge("c", "f", [1.0, 2.0, 3.0], test=False).p is None

@@ -77,7 +77,13 @@ def test_where_diffusion_went_is_told_by_position_the_largest_first():
     run = one("all", "diffusion", ("after_embedding", "in_heads"), ratios=ratios)
     rows = went(told({"all": run}))
     assert [row["position"] for row in rows] == ["in heads", "after embedding"]
-    assert rows[0] == {"position": "in heads", "mean ratio": "0.300", "largest": "0.400"}
+    assert rows[0] == {
+        "variant": "all",
+        "position": "in heads",
+        "ratio": "0.300",
+        "from … to": "0.200 … 0.400",
+        "start, bound": "0.125, 0.25",
+    }
 
 
 def test_a_mean_that_one_task_decides_is_seen_when_that_task_is_left_out(evidence):

@@ -69,3 +69,4 @@ def test_a_figure_of_its_own_is_xml_with_its_colours_inside():
     assert "var(" not in alone
     assert root[0].tag.endswith("style")
     assert LIGHT["accent"] in root[0].text
+    assert f"background: {LIGHT['ground']}" in root[0].text  # readable on a dark page

@@ -1,10 +1,10 @@
 """From paired numbers to a row of findings: how large, how sure, and what follows.
 
 A claim is *confirmed* where the whole 95 % interval lies beyond what was claimed, *partly* where
-it lies on the claimed side of zero but not beyond that, and *not confirmed* elsewhere. Where it is
-tested, p must agree, after correction for all that is tested with it. It is *undecided* below three
-measurements, and where the runs are too few for any p to be small, unless all of them speak against
-the claim.
+it lies on the claimed side of zero (of a half, for shares) but not beyond that, and *not confirmed*
+elsewhere. Where it is tested, p must agree, after correction for all that is tested with it. It is
+*undecided* below three measurements, and where the runs are too few for any p to be small, unless
+all of them speak against the claim.
 """
 
 from __future__ import annotations
@@ -14,16 +14,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from depthpde.experiments.findings import Claim, Verdict
-from depthpde.report.statistics import holm, mean, mean_interval, sign_flip_p, too_few
+from depthpde.report.statistics import LEVEL, holm, mean, mean_interval, sign_flip_p, too_few
 
 LEAST = 3
 """Measurements below which nothing is decided."""
-LEVEL = 0.05
-"""What a tested claim's p must not exceed."""
 
 
 def judge(
-    claim: str, words: str, values: Sequence[float], *, above: float = 0.0, test: bool = True
+    claim: str,
+    words: str,
+    values: Sequence[float],
+    *,
+    above: float = 0.0,
+    partly: float = 0.0,
+    test: bool = True,
 ) -> Claim:
     """Judge a claim by numbers that must be positive, and confirm it where they exceed a mark.
 
@@ -32,6 +36,8 @@ def judge(
         words: What was found; ``{mean}`` stands for the mean of the values.
         values: One for each pair of runs, or each measurement.
         above: Beyond what the claim counts as confirmed; below 0 it is 0.
+        partly: Beyond what it counts as partly confirmed; 0 for differences, more for shares, which
+            are positive whatever happens.
         test: Whether the values are paired differences, so that a sign-flip test applies.
 
     Returns:
@@ -47,7 +53,7 @@ def judge(
     verdict = Verdict.NOT_CONFIRMED
     if found.low > mark:
         verdict = Verdict.CONFIRMED
-    elif found.low > 0:
+    elif found.low > partly:
         verdict = Verdict.PARTLY
     elif found.high > mark and too_few(len(finite)):
         verdict = Verdict.UNDECIDED

@@ -19,7 +19,7 @@ def asides(evidence: Evidence) -> dict[str, Rows]:
     """Return the tables beside the claims, title → rows; what has nothing to show is left out."""
     found = {
         "what the layers became (over features, blocks, runs and tasks)": became(evidence),
-        "where diffusion went when all positions had it (every ratio began near 0)": went(evidence),
+        "where diffusion went when several positions had it at once": went(evidence),
         "mean difference when one task is left out": left_out(evidence),
     }
     return {title: rows for title, rows in found.items() if rows}
@@ -49,17 +49,26 @@ def became(evidence: Evidence) -> Rows:
 
 def went(evidence: Evidence) -> Rows:
     """Tell what ratio each position learned where several were there at once, largest first."""
-    found: dict[str, list[float]] = {}
+    rows: Rows = []
     for variant in evidence.others:
         records = evidence.records(variant)
-        if records and len(placements(records[0].config)) > 1:
-            for site, values in learned_ratios(records).items():
-                found.setdefault(plain(site.position), []).extend(values)
-    order = sorted(found.items(), key=lambda row: -mean(row[1]))
-    return [
-        {"position": place, "mean ratio": f"{mean(values):.3f}", "largest": f"{max(values):.3f}"}
-        for place, values in order
-    ]
+        if not records or len(placements(records[0].config)) < 2:
+            continue
+        found: dict[str, list[float]] = {}
+        for site, values in learned_ratios(records).items():
+            found.setdefault(plain(site.position), []).extend(values)
+        start, bound = start_and_bound(records[0].config)
+        rows += [
+            {
+                "variant": plain(variant),
+                "position": place,
+                "ratio": f"{mean(values):.3f}",
+                "from … to": f"{min(values):.3f} … {max(values):.3f}",
+                "start, bound": "" if start is None else f"{start:g}, {bound:g}",
+            }
+            for place, values in sorted(found.items(), key=lambda row: -mean(row[1]))
+        ]
+    return rows
 
 
 def left_out(evidence: Evidence) -> Rows:

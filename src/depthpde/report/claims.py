@@ -1,6 +1,6 @@
 """What paper A claims, judged by the finished runs of a grid.
 
-confirmed       the interval lies on the claimed side of 0, corrected p < 0.05, and the claimed
+confirmed       the interval lies on the claimed side of 0, corrected p ≤ 0.05, and the claimed
                 size is not beyond the interval
 partly          the same, but smaller than claimed; or only for some of several cases
 not confirmed   anything else
@@ -18,9 +18,8 @@ from depthpde.report.asides import asides
 from depthpde.report.diagnostic import foretell
 from depthpde.report.evidence import Evidence, lacking, over_all
 from depthpde.report.spelling import signed, spell_interval
-from depthpde.report.statistics import holm
+from depthpde.report.statistics import LEVEL, holm
 
-LEVEL = 0.05
 EMBEDDING, ATTENTION = "after embedding", "after attention"
 
 
@@ -96,7 +95,7 @@ def effect(
     few = lacking(evidence, variant, against) or found.warning
     if few is not None:
         verdict, words = Verdict.UNDECIDED, f"{words}; {few}"
-    elif sign * near <= 0 or found.p_holm >= LEVEL:
+    elif sign * near <= 0 or found.p_holm > LEVEL:
         verdict = Verdict.NOT_CONFIRMED
     else:
         verdict = Verdict.CONFIRMED if sign * far >= sign * size else Verdict.PARTLY
@@ -260,7 +259,7 @@ def _commutation(evidence: Evidence) -> list[Claim]:
         if few or len(known) * each.least_p > LEVEL:
             verdict = Verdict.UNDECIDED
             words = f"{words}; {few[0] if few else 'so few cells cannot tell'}"
-        elif p < LEVEL and each.correlation < 0:
+        elif p <= LEVEL and each.correlation < 0:
             verdict = Verdict.CONFIRMED
         else:
             verdict = Verdict.NOT_CONFIRMED

@@ -16,6 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 from depthpde.errors import check_one_of, check_positive, check_range
 from depthpde.seeds import derive
 
+LEVEL = 0.05
+"""A corrected p up to this counts as shown."""
 EXACT_UP_TO = 20
 """Largest sample whose sign flips are all enumerated: 2²⁰ sums take 8 MB."""
 DRAWS = (64, 1024)
@@ -238,7 +240,7 @@ def smallest_p(n: int) -> float:
     return 2.0 ** (1 - check_positive("n", n))
 
 
-def too_few(n: int, *, level: float = 0.05, comparisons: int = 1) -> str | None:
+def too_few(n: int, *, level: float = LEVEL, comparisons: int = 1) -> str | None:
     """Say that n pairs cannot reach significance whatever the numbers, or None if they can.
 
     Args:

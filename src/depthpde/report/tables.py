@@ -7,12 +7,9 @@ from collections.abc import Mapping
 from depthpde.report.arena import Escape
 from depthpde.report.evidence import Evidence, by_task, escapes, over_all, trivial
 from depthpde.report.spelling import plain, short_tasks, signed, spell, spell_interval, spell_p
-from depthpde.report.statistics import Comparison, mean, too_few
+from depthpde.report.statistics import LEVEL, Comparison, mean, too_few
 from depthpde.report.strata import Overall
 from depthpde.report.table import Entry, Table
-
-LEVEL = 0.05
-"""A corrected p up to this gets a star."""
 
 
 def paired_table(evidence: Evidence) -> Table:

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from depthpde.report.anatomy import Role
 from depthpde.report.evidence import Evidence, lacking, over_all
 from depthpde.report.spelling import plain, signed, spell_interval, spell_p
+from depthpde.report.statistics import LEVEL
 from depthpde.report.strata import Overall
-
-LEVEL = 0.05
-"""A corrected p up to this counts as shown."""
 
 
 @dataclass(frozen=True, slots=True)
