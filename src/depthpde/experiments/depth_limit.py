@@ -115,21 +115,24 @@ def measure(
     for when, model in (("untrained", start.eval()), ("trained", trained_model(record))):
         path, sites = follow(model.double(), *model_inputs(model, batch))
         equation = transcribe(model, weights="interpolated")
-        residual = run.model.stability.residual
-        for method in ("lie", "strang") if residual else ("lie",):
-            errors = (
-                distances(equation, path.states[0], sites, method)
-                if residual
-                else steps_apart(equation, path.states[0], sites)
-            )
-            at = {"task": run.task, "seed": seed, "variant": variant, "weights": when}
-            rows.append(at | {"method": method, "errors": errors, "order": _order(errors)})
+        errors = (
+            distances(equation, path.states[0], sites, ("lie", "strang"))
+            if run.model.stability.residual
+            else {"lie": steps_apart(equation, path.states[0], sites)}
+        )
+        at = {"task": run.task, "seed": seed, "variant": variant, "weights": when}
+        rows += [
+            at | {"method": method, "errors": far, "order": _order(far)}
+            for method, far in errors.items()
+        ]
     return rows
 
 
 @torch.no_grad()
-def distances(equation: Equation, u0: Field, sites: Mask | None, method: str) -> list[float]:
-    """Compare networks of every depth with the solution of their equation.
+def distances(
+    equation: Equation, u0: Field, sites: Mask | None, methods: Sequence[str]
+) -> dict[str, list[float]]:
+    """Compare networks of every depth with the solution of their equation, by method.
 
     max over four times of ‖u_L(t) − u(t)‖ / ‖u(t)‖
 
@@ -137,7 +140,7 @@ def distances(equation: Equation, u0: Field, sites: Mask | None, method: str) ->
         equation: With weights interpolated in depth.
         u0: The field before the first block.
         sites: True = real token.
-        method: lie for a Transformer, strang for a second-order one.
+        methods: lie for a Transformer, strang for a second-order one.
     """
     total = float(equation.layers or 1)
     stops = torch.linspace(0, total, STOPS + 1, dtype=torch.float64)
@@ -145,11 +148,12 @@ def distances(equation: Equation, u0: Field, sites: Mask | None, method: str) ->
         equation, u0, stops, method="rk4", substeps=max(32, 16 * int(total) // STOPS),
         valid_mask=sites,
     ).states[1:]  # fmt: skip
-    found = []
-    for depth in DEPTHS:
+
+    def distance(depth: int, method: str) -> float:
         states = network(equation, u0, sites, depth, method)[depth // STOPS :: depth // STOPS]
-        found.append(max(_relative(a, b, sites) for a, b in zip(states, exact, strict=True)))
-    return found
+        return max(_relative(a, b, sites) for a, b in zip(states, exact, strict=True))
+
+    return {method: [distance(depth, method) for depth in DEPTHS] for method in methods}
 
 
 @torch.no_grad()
