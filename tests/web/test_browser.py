@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import itertools
 import json
 import re
 import time
@@ -178,6 +179,27 @@ def test_a_chart_is_read_with_the_arrow_keys(visitor: Browser, site: Site) -> No
         "document.querySelector('#signal-plot').parentElement.querySelector('.readout').textContent"
     )
     assert visitor.ask(readout).startswith("site 127: before 0")
+
+
+def test_names_of_trivial_lines_that_are_close_do_not_touch(
+    visitor: Browser, results: Path
+) -> None:
+    run = read_results(results).grids["placement"].cells[0].run
+    known = json.loads((results / "runs" / run / RESULT).read_text())
+    lines = {"majority": 12.2, "root operator": 26.9, "root digits": 28.1, "root applied": 29.3}
+    write_json(results / "runs" / run / RESULT, known | {"trivial": lines})
+    with serving(results) as site:
+        visitor.open(f"{site.address}/run/{run}")
+        settle(visitor, f"/run/{run}")
+        boxes = visitor.ask(
+            "[...document.querySelectorAll('.plot .level + text')].map((each) => "
+            "each.getBoundingClientRect()).map((b) => [b.left, b.right, b.top, b.bottom])"
+        )
+    assert len(boxes) == 4
+    for one, other in itertools.combinations(boxes, 2):
+        across = one[0] < other[1] and other[0] < one[1]
+        along = one[2] < other[3] and other[2] < one[3]
+        assert not (across and along)
 
 
 def test_a_live_runs_curve_grows_and_the_verdicts_come(visitor: Browser, results: Path) -> None:

@@ -103,6 +103,7 @@ summary { cursor: pointer; color: var(--quiet); }
 figure { margin: 0.75rem 0; }
 figcaption { margin-top: 0.35rem; max-width: 48rem; }
 .scroll { overflow-x: auto; }
+.scroll + .scroll { margin-top: 1.25rem; }
 svg.figure { display: block; max-width: 100%; height: auto; overflow: visible; }
 svg.figure a { cursor: pointer; }
 svg.figure a:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }

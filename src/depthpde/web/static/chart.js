@@ -2,6 +2,7 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 const MARGIN = { left: 52, right: 14, top: 27, bottom: 38 };
+const NAME_ROOM = 13; // pixels a line's name needs
 const KEYS = {
   ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10, Home: -Infinity, End: Infinity,
 };
@@ -180,12 +181,17 @@ export class Chart {
       x: frame.left, y: frame.top, width: frame.right - frame.left, height: frame.bottom - frame.top,
     });
     const ink = shape("g", { "clip-path": `url(#${clip})` }, shape("clipPath", { id: clip }, window));
-    for (const line of this.spec.lines || []) {
+    const named = []; // heights of the names at the right; one that is close goes to the left
+    for (const line of (this.spec.lines || []).toSorted((a, b) => a.y - b.y)) {
       const at = y.at(line.y);
-      const words = `${line.name} ${spell(line.y)}`;
+      const crowded = named.some((other) => Math.abs(other - at) < NAME_ROOM);
+      if (!crowded) named.push(at);
+      const end = crowded
+        ? { x: frame.left + 4, "text-anchor": "start" }
+        : { x: frame.right - 2, "text-anchor": "end" };
       ink.append(
         shape("line", { class: "level", x1: frame.left, x2: frame.right, y1: at, y2: at }),
-        shape("text", { class: "tick", x: frame.right - 2, y: at - 4, "text-anchor": "end" }, words),
+        shape("text", { class: "tick", y: at - 4, ...end }, `${line.name} ${spell(line.y)}`),
       );
     }
     for (const each of this.spec.series) {
