@@ -84,6 +84,14 @@ def test_as_many_seeds_as_can_be_significant_are_taken(module, extent):
     assert too_few(len(module.plan(extent).seeds)) is None
 
 
+@pytest.mark.parametrize("extent", [Extent.MINI, Extent.FULL])
+def test_the_seeds_of_one_task_can_bear_out_claims_that_are_corrected_together(extent):
+    tested = len(architectures.TASKS) * len(SYSTEMS) * 5
+    seeds = len(architectures.plan(extent).seeds)
+    assert too_few(seeds, comparisons=tested) is None
+    assert too_few(seeds - 1, comparisons=tested) is not None
+
+
 def test_the_other_experiments_share_the_runs_of_stabilization():
     known = {run.id for run in stabilization.plan(Extent.MINI).runs}
     for module in (depth_limit, discretization):
