@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from depthpde.experiments.extent import Extent, arena_tasks
+from depthpde.experiments.placement import START
 from depthpde.experiments.questions import QUESTIONS
 from depthpde.models.position import Position
 
@@ -43,6 +44,14 @@ def test_placement_asks_for_all_seven_positions_alone_and_for_all_at_once(plans)
     assert tuple(Position) in placed
     learned = next(run for run in runs if len(run.model.placements) == 7)
     assert all(each.layer.initial_ratio == 0.0 for each in learned.model.placements)
+
+
+def test_the_widest_reach_has_a_control_that_learns_nothing(plans):
+    runs = {run.id: run for run in plans["multiscale"].runs if run.task == "text-mini"}
+    (fixed,) = {run.model.layer for run in runs.values() if run.model.layer.kind == "blur"}
+    learned = max(run.model.layer.steps or 1 for run in runs.values())
+    assert fixed.steps == learned == 16
+    assert fixed.initial_ratio == START
 
 
 def test_what_two_questions_share_is_computed_once(plans):

@@ -124,12 +124,16 @@ def test_more_than_local_mixing_is_judged_against_the_control_not_the_baseline()
 
 def test_a_mix_is_judged_against_every_single_scale():
     effects = {"slow": 0.0, "medium": 1.0, "fast": 3.0, "mixed": 2.0, "mixed, gated": 2.0}
-    assert verdicts(effects, name="multiscale") == [
+    four = [
         Verdict.CONFIRMED,
         Verdict.CONFIRMED,
         Verdict.NOT_CONFIRMED,
         Verdict.NOT_CONFIRMED,
     ]
+    assert verdicts(effects, name="multiscale") == four
+    for fixed, last in ((1.0, Verdict.CONFIRMED), (3.0, Verdict.NOT_CONFIRMED)):
+        found = verdicts({**effects, "fast, fixed": fixed}, name="multiscale")
+        assert found == [*four, last]
 
 
 def test_a_mix_at_a_position_is_judged_against_the_best_single_scale_there():

@@ -13,6 +13,15 @@ from depthpde.models.position import Position
 NAME = "multiscale"
 BY_POSITION = "multiscale-positions"
 QUESTION = "Is a mix of fast, medium and slow diffusion better than one scale?"
+CONTROL = Variant(
+    "fast, fixed",
+    f"{SCALES['fast'].steps} steps of the same diffusion after the embedding, nothing learned",
+    model={
+        "positions": (Position.AFTER_EMBEDDING.value,),
+        "layer": {"kind": "blur", "steps": SCALES["fast"].steps, "initial_ratio": START},
+    },
+)
+"""Is the widest reach more than a wide blur? One of one step is among placement's controls."""
 
 
 def plan(
@@ -30,7 +39,7 @@ def plan(
     return Plan(
         name=NAME,
         question=QUESTION,
-        variants=(BASELINE, *variants, *mixes),
+        variants=(BASELINE, *variants, *mixes, CONTROL),
         bases=bases_of(extent, tasks or arena_tasks(extent)),
         seeds=seeds,
     )

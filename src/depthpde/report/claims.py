@@ -182,6 +182,16 @@ def _multiscale(evidence: Evidence) -> list[Claim]:
                 against="mixed",
             )
         )
+    if "fast, fixed" in evidence.variants:
+        claims.append(
+            effect(
+                evidence,
+                "Sceptics: fast diffusion is more than the same blur with nothing learned.",
+                "fast",
+                0.1,
+                against="fast, fixed",
+            )
+        )
     return claims
 
 
