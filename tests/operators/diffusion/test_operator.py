@@ -7,6 +7,8 @@ import torch
 from torch.autograd import gradcheck, gradgradcheck
 
 from depthpde import Method, Scheme, diffuse, diffuse_2d
+from depthpde.operators.diffusion.operator import build
+from depthpde.operators.diffusion.problem import Problem
 from operators.diffusion import cases
 
 SCHEMES = list(Scheme)
@@ -35,6 +37,39 @@ def test_second_derivatives_of_the_adaptive_form():
     r = cases.ratio("batch_edge", u.detach(), 4, 0.5).requires_grad_()
     assert gradcheck(lambda u, r: diffuse(u, r, steps=3), (u, r))
     assert gradgradcheck(lambda u, r: diffuse(u, r, steps=3), (u, r))
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_derivatives_of_a_gradient_by_the_field(scheme):
+    u, r = inputs(5)
+    valid = cases.mask(u)
+
+    def pulled(g, r):
+        out = diffuse(u, r, scheme=scheme, steps=2, valid_mask=valid)
+        return torch.autograd.grad(out, u, g, create_graph=True)[0]
+
+    g = cases.field(2, 5, 3).cos().requires_grad_()
+    assert gradcheck(pulled, (g, r))
+    assert gradgradcheck(pulled, (g, r))
+
+
+def test_a_jacobian_meets_a_vector_without_the_composite():
+    def refuse(*given):
+        raise AssertionError("the composite was run")
+
+    double = build(
+        "doubling",
+        lambda u, r, edges, problem: 2 * u,
+        lambda g, u, r, edges, problem: (2 * g, torch.zeros_like(r)),
+        refuse,
+    )
+    u, r = inputs(5)
+    probe = torch.zeros_like(u, requires_grad=True)
+    out = double(u, r[None, None], None, Problem())
+    (back,) = torch.autograd.grad(out, u, probe, create_graph=True)
+    v = torch.randn_like(u)
+    (forth,) = torch.autograd.grad(back, probe, v)
+    assert torch.equal(forth, 2 * v)
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,11 @@ A path that leaves torch, for numba or a solver, gives two functions:
     adjoint(g, u, r)    → S(r)ᵀ g,  ∂⟨g, S(r) u⟩/∂r
 
 and a *composite*: the same map made of torch operations. From these come an operator that
-autograd, `torch.compile` and `torch.func.vmap` understand, that keeps nothing for its backward but
-u, r and the edges, and whose second derivatives are those of the composite. Forward mode would
-silently give zero tangents for such an operator, so there, and inside ``torch.func.grad``, the
-composite itself runs.
+autograd, `torch.compile` and `torch.func.vmap` understand, and that keeps nothing for its backward
+but u, r and the edges. S is linear in u, so second derivatives through u alone (S v of a Jacobian,
+a gradient penalty) are the same two functions again; those through r are the composite's. Forward
+mode would silently give zero tangents for such an operator, so there, and inside
+``torch.func.grad``, the composite itself runs.
 """
 
 from __future__ import annotations
@@ -57,8 +58,15 @@ def build(name: str, evolve: Evolve, adjoint: Adjoint, composite: Evolve) -> Evo
         setup_context=_save,
     )
     backward.register_autograd(
-        lambda ctx, *gg: (*_second(composite, ctx, gg), *_NONES),
-        setup_context=_save,
+        lambda ctx, v, w: (
+            *(
+                _through_u(forward, backward, ctx, v)
+                if w is None
+                else _second(composite, ctx, v, w)
+            ),
+            *_NONES,
+        ),
+        setup_context=_save_sparsely,
     )
     forward.register_vmap(_fold(forward))
     backward.register_vmap(_fold_adjoint(backward))
@@ -161,17 +169,38 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
     ctx.rest = inputs[-5:]
 
 
-def _second(composite: Evolve, ctx: Any, gg: tuple[Tensor, Tensor]) -> tuple[Tensor, ...]:
-    """Differentiate the adjoint once more, through the composite."""
+def _save_sparsely(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+    """Save, and let what nothing depends on be None rather than zeros."""
+    ctx.set_materialize_grads(False)
+    _save(ctx, inputs, output)
+
+
+def _through_u(
+    forward: Callable[..., Tensor],
+    backward: Callable[..., tuple[Tensor, Tensor]],
+    ctx: Any,
+    v: Tensor | None,
+) -> tuple[Tensor | None, ...]:
+    """Differentiate ⟨v, S(r)ᵀ g⟩ = ⟨g, S(r) v⟩ by g, u and r."""
+    if v is None:
+        return None, None, None
+    g, _, ratio, edges = ctx.saved_tensors
+    by_ratio = backward(g, v, ratio, edges, *ctx.rest)[1]
+    return forward(v, ratio, edges, *ctx.rest), None, by_ratio
+
+
+def _second(composite: Evolve, ctx: Any, v: Tensor | None, w: Tensor) -> tuple[Tensor, ...]:
+    """Differentiate ⟨v, S(r)ᵀ g⟩ + ⟨w, ∂⟨g, S(r) u⟩/∂r⟩ by g, u and r, through the composite."""
     g, u, ratio, edges = ctx.saved_tensors
     problem = _problem(ctx.rest)
+    along = (torch.zeros_like(u) if v is None else v, w)
 
     def first(g: Tensor, u: Tensor, ratio: Tensor) -> tuple[Tensor, Tensor]:
         pull = torch.func.vjp(lambda u, r: composite(u, r, edges, problem), u, ratio)[1]
         grads: tuple[Tensor, Tensor] = pull(g)
         return grads
 
-    grads: tuple[Tensor, ...] = torch.func.vjp(first, g, u, ratio)[1](gg)
+    grads: tuple[Tensor, ...] = torch.func.vjp(first, g, u, ratio)[1](along)
     return grads
 
 
