@@ -7,6 +7,7 @@ import torch
 from torch.autograd import gradcheck, gradgradcheck
 
 from depthpde import Method, Scheme, diffuse, diffuse_2d
+from depthpde.operators.boundary import Boundary
 from depthpde.operators.diffusion.operator import build
 from depthpde.operators.diffusion.problem import Problem
 from operators.diffusion import cases
@@ -39,13 +40,17 @@ def test_second_derivatives_of_the_adaptive_form():
     assert gradgradcheck(lambda u, r: diffuse(u, r, steps=3), (u, r))
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-def test_derivatives_of_a_gradient_by_the_field(scheme):
+@pytest.mark.parametrize(
+    ("scheme", "boundary"),
+    [*((scheme, Boundary.NO_FLUX) for scheme in SCHEMES), (Scheme.EXPLICIT, Boundary.FIXED),
+     (Scheme.EXPLICIT, Boundary.PERIODIC)],
+)  # fmt: skip
+def test_derivatives_of_a_gradient_by_the_field(scheme, boundary):
     u, r = inputs(5)
-    valid = cases.mask(u)
+    valid = cases.mask(u) if boundary is Boundary.NO_FLUX else None
 
     def pulled(g, r):
-        out = diffuse(u, r, scheme=scheme, steps=2, valid_mask=valid)
+        out = diffuse(u, r, scheme=scheme, steps=2, boundary=boundary, valid_mask=valid)
         return torch.autograd.grad(out, u, g, create_graph=True)[0]
 
     g = cases.field(2, 5, 3).cos().requires_grad_()

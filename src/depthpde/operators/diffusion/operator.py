@@ -7,9 +7,9 @@ A path that leaves torch, for numba or a solver, gives two functions:
 
 and a *composite*: the same map made of torch operations. From these come an operator that
 autograd, `torch.compile` and `torch.func.vmap` understand, and that keeps nothing for its backward
-but u, r and the edges. S is linear in u, so second derivatives through u alone (S v of a Jacobian,
-a gradient penalty) are the same two functions again; those through r are the composite's. Forward
-mode would silently give zero tangents for such an operator, so there, and inside
+but u, r and the edges. S is linear in u, so second derivatives through u alone (a Jacobian on a
+vector, a gradient penalty) are the same two functions again; those through r are the composite's.
+Forward mode would silently give zero tangents for such an operator, so there, and inside
 ``torch.func.grad``, the composite itself runs.
 """
 
