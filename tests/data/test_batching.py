@@ -161,6 +161,7 @@ def test_pairs_come_as_two_documents() -> None:
     ]
     moved = batch.to("cpu")
     assert torch.equal(moved.second_tokens, batch.second_tokens)
+    assert batch.real_tokens() == int(batch.valid_mask.sum()) + int(batch.second_mask.sum())
 
 
 def test_a_language_task_predicts_every_next_byte_once() -> None:
@@ -172,6 +173,8 @@ def test_a_language_task_predicts_every_next_byte_once() -> None:
     after = torch.cat([batch.labels for batch in batches.once()])
     assert rows.reshape(-1).tolist() == list(range(1, 241))
     assert (after == rows + 1).all()
+    assert all(batch.valid_mask is None for batch in batches.once()), "windows have no padding"
+    assert sum(batch.real_tokens() for batch in batches.once()) == 240
     shuffled = torch.cat([batch.tokens for batch in batches.epoch(0)])
     assert len(set(shuffled.reshape(-1).tolist())) == shuffled.numel() >= 14 * 16
     assert batches.waste() == 0.0

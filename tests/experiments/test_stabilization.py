@@ -369,6 +369,8 @@ def test_the_architectures_are_what_they_are_called():
     }
     assert type(runs["wikitext2-mini"].build()).__name__ == "LanguageSimulator"
     assert architectures.architecture_of("mnist-mini") == "vision Transformer"
+    looks = {task: run.training.evaluate_every for task, run in runs.items()}
+    assert looks == {"mnist-mini": 100, "wikitext2-mini": 400}
 
 
 def test_both_systems_are_of_one_size_but_for_the_diffusivity():

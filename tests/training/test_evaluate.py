@@ -70,6 +70,16 @@ def test_language_is_judged_token_by_token(split):
     assert 0.3 < found.loss < 3.0
 
 
+def test_windows_of_a_text_are_told_as_with_a_mask_that_is_all_true():
+    text = replace(make_split(count=300), kind=Kind.LANGUAGE, labels=None)
+    config = ModelConfig(dim=8, blocks=1, heads=2, hidden=16, vocabulary=3, length=LENGTH)
+    model = LanguageModel(config, generator=torch.Generator().manual_seed(0)).double()
+    batch = next(Batches(text).once())
+    masked = replace(batch, valid_mask=torch.ones_like(batch.tokens, dtype=torch.bool))
+    assert len(model_inputs(model, batch)) == 1
+    torch.testing.assert_close(predict(model, batch), predict(model, masked))
+
+
 def test_smoothing_is_the_mixture_it_says():
     logits = torch.tensor([[2.0, -1.0, 0.5]], dtype=torch.float64)
     logs = torch.log_softmax(logits, dim=-1)[0]

@@ -34,8 +34,8 @@ class Batch:
 
     tokens: Tensor
     """[batch, length] token ids; 0 where padded, for sequences."""
-    valid_mask: Tensor
-    """[batch, length] True = real token."""
+    valid_mask: Tensor | None
+    """[batch, length] True = real token; None for windows of a text, which have no padding."""
     labels: Tensor
     """[batch]; [batch, length] next tokens for a language task."""
     second_tokens: Tensor | None = None
@@ -45,6 +45,11 @@ class Batch:
 
     def __len__(self) -> int:
         return int(self.tokens.shape[0])
+
+    def real_tokens(self) -> int:
+        """Return how many tokens are no padding, of both documents where there are two."""
+        first = self.tokens.numel() if self.valid_mask is None else int(self.valid_mask.sum())
+        return first + (0 if self.second_mask is None else int(self.second_mask.sum()))
 
     def to(self, device: torch.device | str) -> Batch:
         """Return the batch on a device."""
@@ -159,7 +164,7 @@ class Batches:
             ids = split.tokens[spans].astype(np.int64) + split.shift
             tokens = torch.from_numpy(np.ascontiguousarray(ids[:, :-1]))
             after = torch.from_numpy(np.ascontiguousarray(ids[:, 1:]))
-            return Batch(tokens, torch.ones_like(tokens, dtype=torch.bool), after)
+            return Batch(tokens, None, after)
         assert split.labels is not None, "only language tasks have no labels"
         labels = torch.from_numpy(split.labels[part.indices].astype(np.int64))
         if split.pairs is None:

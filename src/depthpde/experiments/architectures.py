@@ -51,6 +51,10 @@ def plan(extent: Extent = Extent.MINI, *, seeds: int | Sequence[int] | None = No
         for name, model in ARCHITECTURES.items()
         for task, preset in shape(extent, [TASKS[name]], **model).items()
     }
+    for task, preset in starts.items():
+        if architecture_of(task) == DECODER:  # a million bytes to look at: once, at the end
+            training = replace(preset.training, evaluate_every=preset.training.updates)
+            starts[task] = replace(preset, training=training)
     return ablation_plan(NAME, QUESTION, starts, seeds=seeds or SEEDS[extent])
 
 

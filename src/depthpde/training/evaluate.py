@@ -46,13 +46,15 @@ def model_inputs(model: nn.Module, batch: Batch) -> tuple[Tensor, ...]:
     """Return what a model is called with for a batch, in the order of its arguments.
 
     images [batch, channels, height, width] in [0, 1] where patches come in, else tokens and
-    mask of every document
+    mask of every document (windows of a text have none)
     """
     config: Any = getattr(model, "config", None)
     if getattr(config, "input", None) == Input.PATCH:
         rows, columns = (config.patch * side for side in config.grid)
         levels = batch.tokens.to(next(model.parameters()).dtype) / 255
         return (levels.reshape(-1, config.channels, rows, columns),)
+    if batch.valid_mask is None:
+        return (batch.tokens,)
     if batch.second_tokens is None or batch.second_mask is None:
         return batch.tokens, batch.valid_mask
     return batch.tokens, batch.valid_mask, batch.second_tokens, batch.second_mask

@@ -129,8 +129,7 @@ def accumulate_gradient(
         loss += float(part.detach())
         judged += count
         right += int((logits.detach().argmax(dim=-1) == batch.labels).sum())
-        tokens += int(batch.valid_mask.sum())
-        tokens += 0 if batch.second_mask is None else int(batch.second_mask.sum())
+        tokens += batch.real_tokens()
     return Gradient(loss, right, judged, tokens)
 
 

@@ -234,6 +234,7 @@ def recast(config: PretrainingConfig, split: Split) -> Recast:
 
     def change(batch: Batch, chance: torch.Generator) -> Batch:
         tokens, valid = batch.tokens, batch.valid_mask
+        assert valid is not None, "windows of a text are a language task, which is not pretrained"
         if batch.second_tokens is not None and batch.second_mask is not None:
             tokens = torch.cat((tokens, batch.second_tokens))
             valid = torch.cat((valid, batch.second_mask))
