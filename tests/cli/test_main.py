@@ -38,7 +38,15 @@ def test_every_verb_explains_itself_with_two_examples(verb):
 def test_a_wrong_verb_exits_with_2():
     done = run("theorem")
     assert done.returncode == 2
-    assert "theory" in done.stderr
+    assert "did you mean 'theory'?" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_without_a_verb_the_help_is_shown(capsys):
+    assert main([]) == 2
+    shown = capsys.readouterr().out
+    assert "examples:" in shown
+    assert all(verb in shown for verb in VERBS)
 
 
 def test_wrong_input_is_one_line_and_debug_shows_where(capsys):

@@ -99,6 +99,8 @@ def test_a_file_of_another_kind_or_form_is_refused(tmp_path):
     (tmp_path / "list.yaml").write_text("- a")
     with pytest.raises(ValueError, match="`the file` must be a mapping"):
         read_plan(tmp_path / "list.yaml")
+    with pytest.raises(ValueError, match=r"none.yaml: there is no such file; depthpde sweep"):
+        read_plan(tmp_path / "none.yaml")
 
 
 def test_the_longer_pathfinder_differs_from_placement_in_its_updates_alone():

@@ -22,7 +22,15 @@ from depthpde.cli import (
     theory,
     train,
 )
+from depthpde.errors import check_name
 
+EXAMPLES = """examples:
+  depthpde demo                                             four small models, a table, a page
+  depthpde train listops-mini --position after_embedding    Ctrl-C saves, the same goes on
+  depthpde doctor --hf PATH                                 what goes wrong inside a model
+  depthpde report RESULTS                                   what a folder of runs has shown
+
+depthpde VERB --help has more of each."""
 VERBS = {
     "demo": demo,
     "reproduce": reproduce,
@@ -44,6 +52,8 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         prog="depthpde",
         description="Transformers as reaction-diffusion PDEs: network depth is PDE time.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("--version", action="version", version=f"depthpde {__version__}")
     verbs = top.add_subparsers(dest="verb", metavar="VERB", required=True)
@@ -67,7 +77,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         0 when all is well, 1 when a check failed, 2 for wrong input, 130 when interrupted.
     """
-    arguments = parser().parse_args(argv)
+    words = list(sys.argv[1:] if argv is None else argv)
+    if not words:
+        parser().print_help()
+        return 2
+    if not words[0].startswith("-"):
+        try:
+            check_name("VERB", words[0], VERBS)
+        except ValueError as error:
+            print(f"depthpde: {error}", file=sys.stderr)
+            return 2
+    arguments = parser().parse_args(words)
     try:
         code: int = arguments.run(arguments)
         sys.stdout.flush()

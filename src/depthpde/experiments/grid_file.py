@@ -60,7 +60,10 @@ def read_plan(path: Path, *, seeds: int | None = None, tasks: Sequence[str] | No
 
 
 def _read(path: Path) -> Any:
-    text = path.read_text(encoding="utf-8")
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ValueError("there is no such file; depthpde sweep --help shows one") from None
     if path.suffix == ".json":
         return json.loads(text)
     if path.suffix not in (".yaml", ".yml"):
