@@ -111,6 +111,20 @@ def test_one_wild_interval_is_cut_with_an_arrow_and_does_not_flatten_the_others(
     assert float(ends.get("x2")) - float(ends.get("x1")) > 10
 
 
+def test_a_pair_beyond_the_axis_is_told_by_a_chevron_on_its_side():
+    def seeds(*points):
+        drawn = forest([estimate(1.0, low=0.5, high=1.5, points=points)])
+        return re.search(r'class="seed" d="([^"]*)"|d="([^"]*)" class="seed"', drawn)[0]
+
+    assert seeds(0.6, 1.2).count("v3") == 2
+    assert "l" not in seeds(0.6, 1.2).replace("class", "")
+    left, right = seeds(0.6, -20.0, -30.0), seeds(0.6, 20.0)
+    assert "l-3,2.5l3,2.5" in left, "one for all on that side"
+    assert left.count("l3") == 1
+    assert "l3,2.5l-3,2.5" in right
+    assert left.count("v3") == right.count("v3") == 1
+
+
 def test_a_framed_square_is_one_whose_interval_leaves_out_zero():
     drawn = heatmap(
         ["r"], ["a", "b"],

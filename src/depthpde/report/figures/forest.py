@@ -37,7 +37,7 @@ class Estimate:
     """Pairs behind it."""
     role: Role | str = Role.OURS
     points: tuple[float, ...] = ()
-    """The difference of each pair; drawn as ticks below the interval."""
+    """The difference of each pair; ticks below the interval, a chevron where one is beyond it."""
     title: str = ""
     """What a reader sees when pointing at it."""
     href: str = ""
@@ -131,15 +131,23 @@ def mark(each: Estimate, scale: Scale, y: float) -> str:
             else:
                 tip = [(x, y - 4), (x + 5 * way, y), (x, y + 4)]
                 parts.append(path(tip, f"mark-{each.role}", closed=True))
-    ticks = " ".join(f"M{scale.at(p):.1f},{y + 7:.1f}v3" for p in each.points if scale.inside(p))
-    if ticks:
-        parts.append(element("path", d=ticks, kind="seed"))
+    if each.points:
+        parts.append(element("path", d=_ticks(each.points, scale, y + 7), kind="seed"))
     x, kind = scale.at(each.mean), f"mark-{each.role}"
     if each.role == Role.OURS:
         parts.append(element("circle", cx=x, cy=y, r=4.5, kind=kind))
     else:
         parts.append(element("rect", x=x - 4, y=y - 4, width=8.0, height=8.0, kind=kind))
     return "".join(parts)
+
+
+def _ticks(points: Sequence[float], scale: Scale, y: float) -> str:
+    """Return a tick for each point on the axis, and a chevron at each end that has more beyond."""
+    drawn = [f"M{scale.at(each):.1f},{y:.1f}v3" for each in points if scale.inside(each)]
+    for end, way in ((scale.low, -1), (scale.high, 1)):
+        if any((each - end) * way > 0 for each in points):
+            drawn.append(f"M{scale.at(end):.1f},{y - 1:.1f}l{3 * way},2.5l{-3 * way},2.5")
+    return " ".join(drawn)
 
 
 def _scale(estimates: Sequence[Estimate], start: float, end: float) -> Scale:
