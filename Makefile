@@ -28,7 +28,7 @@ demo: $(READY)
 	$(BIN)/depthpde demo
 
 test: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q --numprocesses $(WORKERS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q --numprocesses $(WORKERS) --dist worksteal
 
 lint: $(READY)
 	$(BIN)/ruff format --check .
