@@ -1,7 +1,8 @@
-"""Uninitialised memory is NaN, Triton runs in its interpreter, and Ctrl-C is heard."""
+"""Uninitialised memory is NaN, nothing stays compiled, Triton is interpreted, Ctrl-C is heard."""
 
 import os
 import signal
+import sys
 
 os.environ.setdefault("TRITON_INTERPRET", "1")
 
@@ -20,6 +21,14 @@ hypothesis.settings.load_profile("repeatable")
 def _uninitialised_memory_is_nan():
     torch.use_deterministic_algorithms(True)
     torch.utils.deterministic.fill_uninitialized_memory = True
+
+
+@pytest.fixture(autouse=True)
+def _nothing_stays_compiled():
+    yield
+    dynamo = sys.modules.get("torch._dynamo.eval_frame")
+    if dynamo is not None and dynamo.cached_backends:
+        torch.compiler.reset()
 
 
 @pytest.fixture

@@ -35,6 +35,13 @@ def _has_compiled_form(model: nn.Module) -> bool:
     if any(getattr(module, "_compiled_call_impl", None) is not None for module in modules):
         return True
     mine = {id(module) for module in modules}
-    gc.collect()
-    wrappers = [each for each in gc.get_objects() if type(each) is dynamo.OptimizedModule]
-    return any(id(part) in mine for wrapper in wrappers for part in wrapper.modules())
+    if not _is_held(mine, dynamo.OptimizedModule):
+        return False
+    gc.collect()  # slow, so only now: the wrapper may be one that nobody holds any more
+    return _is_held(mine, dynamo.OptimizedModule)
+
+
+def _is_held(modules: set[int], wrapper: type[nn.Module]) -> bool:
+    """Tell whether some object of a type of wrapper has one of the modules, by id, as a part."""
+    held = [each for each in gc.get_objects() if type(each) is wrapper]
+    return any(id(part) in modules for each in held for part in each.modules())

@@ -125,6 +125,15 @@ def test_a_pair_beyond_the_axis_is_told_by_a_chevron_on_its_side():
     assert left.count("v3") == right.count("v3") == 1
 
 
+def test_the_axis_ends_left_of_the_longest_numbers():
+    def ends(**told):
+        drawn = forest([estimate(**told), estimate(low=0.5, high=1.5)])
+        return max(float(x) for x in re.findall(r'<line[^>]* x2="([\d.]+)"', drawn))
+
+    short, long = ends(mean=2.3, low=1.7, high=2.9), ends(mean=-27.9, low=-132.7, high=-23.2)
+    assert long < short - 20
+
+
 def test_a_framed_square_is_one_whose_interval_leaves_out_zero():
     drawn = heatmap(
         ["r"], ["a", "b"],

@@ -63,7 +63,7 @@ def forest(
 ) -> str:
     """Draw one row for each variant: name, interval, numbers. Right of zero is better."""
     left = room_for([shorten(each.label) for each in estimates]) + 14
-    right = width - room_for(["+0.0 [+0.0, +0.0]"]) - 18
+    right = width - room_for([each.spell() for each in estimates]) - 18
     scale = _scale(estimates, left + 8, right)
     bottom = TOP + ROW * len(estimates)
     parts = [_frame(scale, bottom, unit), text(scale.at(0) + 6, 12, "better →", "tick")]
