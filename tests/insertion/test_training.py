@@ -77,6 +77,18 @@ def test_another_compiled_model_is_no_hindrance():
     assert inserted.matches
 
 
+@pytest.mark.usefixtures("_fresh_compiler")
+def test_a_compiled_form_that_nobody_holds_any_more_is_no_hindrance():
+    model = ZOO["bert"].build()
+    compiled = torch.compile(model, backend="eager")
+    compiled(tokens())
+    compiled.__dict__["itself"] = compiled  # it goes with the garbage collector only
+    with pytest.raises(ValueError, match="must not be compiled when inserting"):
+        insert(model, "after_ffn")
+    del compiled
+    assert insert(model, "after_ffn").matches
+
+
 @pytest.mark.parametrize("name", ["bert", "gpt2", "torch_encoder_pre", "x_encoder_pre"])
 def test_autocast_keeps_the_outputs_type_and_value(name):
     model = smoothed(name)
