@@ -254,7 +254,6 @@ def test_refuses_a_compiled_model():
     compiled(torch.randint(1, 9, (2, CASE.length)))
     with pytest.raises(ValueError, match="must not be compiled when a doctor begins to watch"):
         Doctor(model)
-    torch.compiler.reset()
 
 
 def test_refuses_an_interval_or_a_budget_that_is_none():

@@ -23,14 +23,6 @@ def run(name, model):
     return animal.call(model, animal.feed(), padding(left=animal.causal) if animal.pads else None)
 
 
-@pytest.fixture
-def _fresh_compiler():
-    torch.compiler.reset()
-    yield
-    torch.compiler.reset()
-
-
-@pytest.mark.usefixtures("_fresh_compiler")
 @pytest.mark.parametrize("name", ["torch_encoder_pre", "llama", "x_encoder_pre"])
 def test_compiled_whole_gives_the_same_outputs_and_gradients(name):
     model = smoothed(name)
@@ -43,7 +35,6 @@ def test_compiled_whole_gives_the_same_outputs_and_gradients(name):
     torch.testing.assert_close(mine, gradients, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.usefixtures("_fresh_compiler")
 def test_refuses_to_insert_or_remove_after_compiling():
     model = ZOO["bert"].build()
     inserted = insert(model, "after_ffn")
@@ -60,7 +51,6 @@ def test_refuses_to_insert_or_remove_after_compiling():
     assert torch.equal(compiled(tokens())[0], model(tokens())[0])
 
 
-@pytest.mark.usefixtures("_fresh_compiler")
 def test_refuses_a_model_whose_part_was_compiled_in_place():
     model = ZOO["bert"].build()
     model.encoder.layer[1].compile(backend="eager")
@@ -70,14 +60,12 @@ def test_refuses_a_model_whose_part_was_compiled_in_place():
         insert(model, "after_ffn")
 
 
-@pytest.mark.usefixtures("_fresh_compiler")
 def test_another_compiled_model_is_no_hindrance():
     torch.compile(ZOO["torch_layer"].build(), backend="eager")(torch.ones(1, 2, 16))
     inserted = insert(ZOO["bert"].build(), "after_ffn")
     assert inserted.matches
 
 
-@pytest.mark.usefixtures("_fresh_compiler")
 def test_a_compiled_form_that_nobody_holds_any_more_is_no_hindrance():
     model = ZOO["bert"].build()
     compiled = torch.compile(model, backend="eager")

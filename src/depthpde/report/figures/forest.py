@@ -37,7 +37,7 @@ class Estimate:
     """Pairs behind it."""
     role: Role | str = Role.OURS
     points: tuple[float, ...] = ()
-    """The difference of each pair; ticks below the interval, a chevron where one is beyond it."""
+    """The difference of each pair: ticks below the interval, a chevron for those off the axis."""
     title: str = ""
     """What a reader sees when pointing at it."""
     href: str = ""
