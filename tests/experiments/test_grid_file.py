@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from depthpde.experiments import placement
+from depthpde.experiments import architectures, placement
 from depthpde.experiments.grid_file import read_plan
 
 GRID = {
@@ -25,6 +25,7 @@ GRID = {
         "wide": {"words": "twice as wide", "model": {"dim": 32}, "training": {"updates": 10}},
     },
 }
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def write(tmp_path, file="grid.json", **changes):
@@ -104,7 +105,7 @@ def test_a_file_of_another_kind_or_form_is_refused(tmp_path):
 
 
 def test_the_longer_pathfinder_differs_from_placement_in_its_updates_alone():
-    longer = read_plan(Path(__file__).parents[2] / "examples" / "pathfinder-longer.yaml")
+    longer = read_plan(EXAMPLES / "pathfinder-longer.yaml")
     placed = placement.plan(tasks=["pathfinder-mini"])
     usual = {(cell.variant, cell.seed): run for cell, run in placed.cells}
     assert len(longer.cells) == 24
@@ -112,3 +113,16 @@ def test_the_longer_pathfinder_differs_from_placement_in_its_updates_alone():
         same = usual[cell.variant, cell.seed]
         assert run.training.updates == 3 * same.training.updates
         assert replace(run, training=same.training) == same
+
+
+def test_the_decoder_with_controls_is_that_of_the_architectures():
+    controls = read_plan(EXAMPLES / "decoder-controls.yaml")
+    ours = {(cell.task, cell.variant, cell.seed): run for cell, run in architectures.plan().cells}
+    shared = {"baseline": "Transformer, both", "in the equation": "simulator, both"}
+    assert len(controls.cells) == 90
+    for cell, run in controls.cells:
+        if cell.variant in shared:
+            assert run == ours[cell.task, shared[cell.variant], cell.seed]
+        else:
+            usual = ours[cell.task, shared["baseline"], cell.seed]
+            assert replace(run, model=usual.model) == usual

@@ -39,7 +39,7 @@ def test_reads_every_form_in_which_a_config_writes_a_placement():
 @pytest.mark.parametrize("config", [{}, {"model": 3}, {"model": {"positions": "x"}}])
 def test_a_config_that_cannot_be_read_places_nothing(config):
     assert placements(config) == ()
-    assert role_of(config) is Role.CONTROL
+    assert role_of(config, config) is Role.OTHER
     assert position_of(config) is None
 
 
@@ -47,8 +47,25 @@ def test_a_config_that_cannot_be_read_places_nothing(config):
 def test_only_diffusion_is_ours_and_only_it_stands_for_a_position(kind):
     config = config_of(positions=["after_ffn"], layer=kind)
     ours = kind in DIFFUSIVE
-    assert role_of(config) is (Role.OURS if ours else Role.CONTROL)
+    assert role_of(config, config_of()) is (Role.OURS if ours else Role.CONTROL)
     assert position_of(config) == ("after_ffn" if ours else None)
+
+
+@pytest.mark.parametrize(
+    ("changes", "role"),
+    [
+        ({"model": {"encoding": "rotary"}}, Role.CONTROL),
+        ({"model": {"stabilizer": {"norm": "none"}}}, Role.OTHER),
+        ({"model": {"dim": 16}}, Role.OTHER),
+        ({"simulator": {"method": "lie", "diffusion": 0.1}}, Role.OURS),
+        ({"simulator": {"method": "lie", "diffusion": 0.0}}, Role.OTHER),
+        ({"simulator": None}, Role.OTHER),
+    ],
+)
+def test_what_places_nothing_is_told_by_what_else_differs(changes, role):
+    baseline = config_of(encoding="learned")
+    model = baseline["model"] | changes.get("model", {})
+    assert role_of(baseline | changes | {"model": model}, baseline) is role
 
 
 def test_several_positions_stand_for_none():

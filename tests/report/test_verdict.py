@@ -93,6 +93,22 @@ def test_a_grid_about_something_else_is_judged_all_the_same(evidence):
     assert said.strong == "Depthwise conv helps:"
 
 
+def test_without_a_control_diffusion_is_one_variant_among_others(results):
+    for run in read(results).records("depthwise conv"):
+        changed = {
+            "config.json": run.folder / "config.json",
+            "result.json": run.folder / "result.json",
+        }
+        values = {name: json.loads(path.read_text()) for name, path in changed.items()}
+        values["config.json"]["config"]["model"]["positions"] = []  # neither ours nor a control
+        values["result.json"]["test"]["accuracy"] += 5.0
+        for name, path in changed.items():
+            path.write_text(json.dumps(values[name]))
+    best, *rest = judge(read(results))
+    assert best.strong == "Depthwise conv helps most:"
+    assert not any("control" in each.strong for each in rest)
+
+
 def test_runs_without_a_pair_are_nothing_to_judge(evidence):
     (said,) = judge(evidence.select(variants=["baseline"]))
     assert said.strong == "Nothing is compared:"

@@ -1,4 +1,4 @@
-"""What a run's config says of its model: what is placed where, and is it ours or a control."""
+"""What a run's config says of its model: what is placed where, and what it is compared as."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ POSITIONS = {
 """The seven positions in the order of the forward pass, and what each acts on."""
 
 DIFFUSIVE = {"diffusion", "adaptive", "multiscale"}
-"""Layers that are diffusions; every other one is a control."""
+"""Layers that learn a diffusion; every other one is a control."""
 
 SCALES = {"slow": 1, "medium": 4, "fast": 16}
 """Steps of the named scales of a multi-scale diffusion."""
@@ -31,9 +31,11 @@ class Role(StrEnum):
 
     BASELINE = "baseline"
     OURS = "ours"
-    """Diffusion is placed somewhere."""
+    """Diffusion is learned somewhere: in a placed layer, or in the simulator's equation."""
     CONTROL = "control"
-    """Anything else that differs from the baseline."""
+    """What diffusion is compared with: another local mixing, or another encoding of sites."""
+    OTHER = "other"
+    """Anything else that differs from the baseline: no norm, another width."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +88,21 @@ def placements(config: Mapping[str, Any]) -> tuple[Placed, ...]:
     return tuple(found)
 
 
-def role_of(config: Mapping[str, Any]) -> Role:
-    """Say whether a model that is not the baseline is ours or a control."""
-    diffusive = any(each.kind in DIFFUSIVE for each in placements(config))
-    return Role.OURS if diffusive else Role.CONTROL
+def role_of(config: Mapping[str, Any], baseline: Mapping[str, Any]) -> Role:
+    """Say what a model that is not the baseline is in a comparison with it.
+
+    Args:
+        config: The ``config`` of its record.
+        baseline: The ``config`` of a record of the baseline.
+    """
+    placed = placements(config)
+    if any(each.kind in DIFFUSIVE for each in placed):
+        return Role.OURS
+    if _mapping(config.get("simulator")).get("diffusion"):
+        return Role.OURS
+    models = [_mapping(each.get("model")) for each in (config, baseline)]
+    other_encoding = models[0].get("encoding") != models[1].get("encoding")
+    return Role.CONTROL if placed or other_encoding else Role.OTHER
 
 
 def position_of(config: Mapping[str, Any]) -> str | None:

@@ -40,7 +40,7 @@ class Chapter:
     figures: Mapping[str, str]
     """Name → SVG: ``diagram``, ``forest``, ``forest-by-task``, ``heat-map``."""
     curves: Mapping[str, str]
-    """Task → SVG: baseline, best, worst and best control."""
+    """Task → SVG: baseline, best and worst of ours, best of the rest."""
     depth: Mapping[str, str]
     """Measure → SVG, by depth."""
     table: Table

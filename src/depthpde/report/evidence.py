@@ -75,11 +75,13 @@ class Evidence:
         return (min(counts), max(counts)) if counts else (0, 0)
 
     def role(self, variant: str) -> Role:
-        """Say what a variant is: the baseline, ours, or a control."""
+        """Say what a variant is: the baseline, ours, a control, or something else."""
         if variant == self.baseline:
             return Role.BASELINE
-        run = next(iter(self.records(variant)), None)
-        return Role.OURS if run is None else role_of(run.config)
+        run, usual = (next(iter(self.records(each)), None) for each in (variant, self.baseline))
+        if run is None:
+            return Role.OURS
+        return role_of(run.config, run.config if usual is None else usual.config)
 
     def select(
         self, *, tasks: Iterable[str] | None = None, variants: Iterable[str] | None = None

@@ -41,10 +41,12 @@ svg.figure .band-baseline, svg.figure .band-control, svg.figure .band-other {
   fill: var(--baseline); fill-opacity: 0.16; }
 svg.figure .mark-ours { fill: var(--accent); stroke: var(--accent); }
 svg.figure .mark-control { fill: var(--ground); stroke: var(--baseline); stroke-width: 2; }
-svg.figure .mark-baseline { fill: var(--baseline); stroke: var(--baseline); }
+svg.figure .mark-baseline, svg.figure .mark-other { fill: var(--baseline);
+  stroke: var(--baseline); }
 svg.figure .whisker-ours { stroke: var(--accent); stroke-width: 2; }
 svg.figure .whisker-control { stroke: var(--baseline); stroke-width: 2; }
-svg.figure .whisker-baseline { stroke: var(--baseline); stroke-width: 2; }
+svg.figure .whisker-baseline, svg.figure .whisker-other { stroke: var(--baseline);
+  stroke-width: 2; }
 svg.figure .seed { stroke: var(--ink); stroke-opacity: 0.5; stroke-width: 1; fill: none; }
 svg.figure .rug-ours { stroke: var(--accent); stroke-width: 1; fill: none; }
 svg.figure .up { fill: var(--accent); }

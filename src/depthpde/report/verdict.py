@@ -39,7 +39,7 @@ def judge(evidence: Evidence) -> list[Sentence]:
     said = _unfinished(evidence)
     if not overall:
         return said or [_nothing(evidence)]
-    if not ours:  # a grid about something else than diffusion
+    if not ours or not controls:  # a grid about more than diffusion: all are judged alike
         ours, controls = overall, {}
     best = max(ours, key=lambda name: ours[name].mean)
     few = lacking(evidence, best) or ours[best].warning

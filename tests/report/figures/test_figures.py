@@ -98,10 +98,12 @@ def test_a_better_variant_stands_right_of_a_worse_one():
     assert zero == pytest.approx(axis, abs=0.02)
 
 
-def test_ours_and_controls_differ_in_shape():
-    drawn = forest([estimate(1.0), estimate(1.0, label="c", role="control")])
+def test_ours_controls_and_others_are_told_apart():
+    rows = [estimate(1.0, label=role, role=role) for role in ("ours", "control", "other")]
+    drawn = forest(rows)
     assert len(shapes(drawn, "circle", "mark-ours")) == 1
     assert len(shapes(drawn, "rect", "mark-control")) == 1
+    assert len(shapes(drawn, "circle", "mark-other")) == 1
 
 
 def test_one_wild_interval_is_cut_with_an_arrow_and_does_not_flatten_the_others():

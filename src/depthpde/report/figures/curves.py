@@ -36,7 +36,7 @@ class Line:
     """The band's lower edge; empty for none."""
     high: Sequence[float] = ()
     role: Role | str = Role.OURS
-    """Baselines are dashed, ours solid and blue, controls solid and grey, ``other`` dotted."""
+    """Baselines are dashed, ours solid and blue, controls solid and grey, others dotted."""
     title: str = ""
 
 

@@ -120,7 +120,7 @@ def forests(
 
 
 def mark(each: Estimate, scale: Scale, y: float) -> str:
-    """Draw one difference: a disc for ours, an open square for others, and its interval."""
+    """Draw one difference and its interval: an open square for a control, else a disc."""
     parts = []
     if each.low is not None and each.high is not None:
         parts.append(line(scale.at(each.low), y, scale.at(each.high), y, f"whisker-{each.role}"))
@@ -134,10 +134,10 @@ def mark(each: Estimate, scale: Scale, y: float) -> str:
     if each.points:
         parts.append(element("path", d=_ticks(each.points, scale, y + 7), kind="seed"))
     x, kind = scale.at(each.mean), f"mark-{each.role}"
-    if each.role == Role.OURS:
-        parts.append(element("circle", cx=x, cy=y, r=4.5, kind=kind))
-    else:
+    if each.role == Role.CONTROL:
         parts.append(element("rect", x=x - 4, y=y - 4, width=8.0, height=8.0, kind=kind))
+    else:
+        parts.append(element("circle", cx=x, cy=y, r=4.5, kind=kind))
     return "".join(parts)
 
 
