@@ -6,7 +6,14 @@ import json
 
 import pytest
 
-from depthpde.experiments.findings import Claim, Findings, Verdict, check_scale, read_findings
+from depthpde.experiments.findings import (
+    Claim,
+    Findings,
+    Verdict,
+    check_scale,
+    read_findings,
+    typeset,
+)
 
 FOUND = Findings(
     name="placement",
@@ -51,6 +58,36 @@ def test_the_text_tells_claim_finding_verdict_and_strength():
     assert "  in heads    0.25" in lines
     assert "  after ffn      –" in lines
     assert lines[-1] == "note: mini tasks are not Long Range Arena"
+
+
+def test_a_page_has_real_minus_signs_and_no_broken_cell():
+    harm = Claim(
+        claim="It harms.",
+        finding="by |-0.4| points on text-mini",
+        verdict=Verdict.CONFIRMED,
+        n=6,
+        interval=(-0.9, 2.3),
+    )
+    tables = {"gaps": [{"variant": "a", "gap": -1.5}, {"variant": "b|c"}]}
+    found = Findings(name="a", question="b", scale="mini", claims=(harm,), tables=tables)
+    row = r"| It harms. | by \|−0.4\| points on text-mini | **confirmed** | 6 | [−0.90, +2.30] |  |"
+    assert row in found.markdown().splitlines()
+    assert found.tables_markdown().splitlines()[-2:] == ["| a | −1.5 |", r"| b\|c | – |"]
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("-0.4 [-1, -2]", "−0.4 [−1, −2]"),
+        ("10^(-2.91 ± 0.15)", "10^(−2.91 ± 0.15)"),
+        (
+            "wikitext2-mini, 2020-2021, 1e-07, r-2, --5",
+            "wikitext2-mini, 2020-2021, 1e-07, r-2, --5",
+        ),
+    ],
+)
+def test_only_the_sign_of_a_number_becomes_a_minus(text, wanted):
+    assert typeset(text) == wanted
 
 
 def test_long_claims_are_wrapped_beside_their_word():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -128,7 +129,7 @@ class Findings:
             between = "" if low_high is None else f"[{low_high[0]:+.2f}, {low_high[1]:+.2f}]"
             p = "" if each.p is None else f"{each.p:.3g}"
             words = [each.claim, each.finding, f"**{each.verdict.value}**", str(each.n), between, p]
-            rows.append("| " + " | ".join(word.replace("|", "\\|") for word in words) + " |")
+            rows.append(_row(words))
         notes = [f"\n{note[0].upper()}{note[1:]}." for note in self.notes if note]
         return "\n".join(rows + notes) + "\n"
 
@@ -139,8 +140,7 @@ class Findings:
             names = list(dict.fromkeys(name for row in rows for name in row))
             lines = [names, ["---"] + ["--:"] * (len(names) - 1)]
             lines += [[_cell(row.get(name)) for name in names] for row in rows]
-            laid = ("| " + " | ".join(w.replace("|", "\\|") for w in line) + " |" for line in lines)
-            parts.append(f"**{title}**\n\n" + "\n".join(laid))
+            parts.append(f"**{title}**\n\n" + "\n".join(_row(line) for line in lines))
         return "\n\n".join(parts) + "\n"
 
 
@@ -168,6 +168,15 @@ def read_findings(path: Path) -> Findings:
     if not isinstance(said, dict):
         raise ValueError(f"{path} must hold an object, got {type(said).__name__}")
     return Findings.from_dict(said)
+
+
+def typeset(text: str) -> str:
+    """Return a text whose negative numbers have a real minus; dashes and exponents stay."""
+    return re.sub(r"(?<![\w.−-])-(?=\d)", "−", text)
+
+
+def _row(words: Sequence[str]) -> str:
+    return "| " + " | ".join(typeset(word).replace("|", "\\|") for word in words) + " |"
 
 
 def _beside(word: str, text: str, width: int) -> list[str]:

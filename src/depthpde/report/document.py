@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from depthpde import __version__
+from depthpde.experiments.findings import typeset
 from depthpde.experiments.record import RUNS
 from depthpde.files import write_whole
 from depthpde.report.article import cell_anchor, variant_anchor
@@ -150,4 +151,4 @@ def _between(interval: tuple[float, float] | None) -> str:
 
 
 def _value(value: Any) -> str:
-    return f"{value:.4g}".replace("-", "−") if isinstance(value, float) else str(value)
+    return typeset(f"{value:.4g}" if isinstance(value, float) else str(value))
