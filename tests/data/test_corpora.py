@@ -4,7 +4,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from depthpde.data.corpora import ENWIK8
+from depthpde.data import corpora
+from depthpde.data.corpora import ENWIK8, baselines
 from depthpde.data.library import load, prepare
 from depthpde.data.prepared import read_manifest
 from depthpde.data.tasks import TASKS
@@ -82,3 +83,25 @@ def test_the_real_corpora_have_their_sizes(official: Path, tmp_path: Path, name:
     manifest = read_manifest(prepare(name, data=official, out=tmp_path))
     sizes = {split: entry["tokens"] for split, entry in manifest["splits"].items()}
     assert sizes == dict(TASKS[name].splits)
+    lines = manifest["facts"]["baselines"]
+    assert 0 < lines["commonest_byte"] < lines["after_one_byte"] < lines["after_two_bytes"] < 60
+
+
+def test_a_table_of_the_last_bytes_is_counted_by_hand(monkeypatch) -> None:
+    monkeypatch.setattr(corpora, "_PIECE", 3)  # texts longer than one piece add up
+    train, test = b"xyababababacbd", b"yyabacbdab"
+    counted = {}
+    for known, name in enumerate(("commonest_byte", "after_one_byte", "after_two_bytes")):
+        right = 0
+        for at in range(2, len(test)):
+            for used in range(known, -1, -1):
+                before = test[at - used : at]
+                after = [train[k] for k in range(2, len(train)) if train[k - used : k] == before]
+                if after:
+                    break
+            commonest = max(sorted(set(after)), key=after.count)
+            right += commonest == test[at]
+        counted[name] = 100 * right / 8
+    found = baselines(*(np.frombuffer(text, dtype=np.uint8) for text in (train, test)))
+    assert found == pytest.approx(counted)
+    assert counted == {"commonest_byte": 37.5, "after_one_byte": 75.0, "after_two_bytes": 87.5}
