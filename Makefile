@@ -6,11 +6,12 @@ READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 WORKERS ?= $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: help demo test lint types bench results clean
+.PHONY: help demo test drills lint types bench results clean
 
 help:
 	@echo "make demo    set up, then train four small models on generated ListOps and compare them"
-	@echo "make test    set up, then run the whole test suite"
+	@echo "make test    set up, then run the test suite"
+	@echo "make drills  its four longest tests: workers, jobs and sweeps killed and taken up again"
 	@echo "make lint    format check and lint        make types   mypy strict"
 	@echo "make bench   the speed tables, as ratios measured in one run"
 	@echo "make results every table and figure of the documents, made again from results/"
@@ -28,7 +29,10 @@ demo: $(READY)
 	$(BIN)/depthpde demo
 
 test: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q --numprocesses $(WORKERS) --dist worksteal
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m 'not drill' --numprocesses $(WORKERS) --dist worksteal
+
+drills: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m drill
 
 lint: $(READY)
 	$(BIN)/ruff format --check .

@@ -38,6 +38,7 @@ def test_without_a_name_every_experiment_is_listed(capsys):
     assert all(len(line.split()) > 3 for line in lines)
 
 
+@pytest.mark.drill
 def test_a_grid_is_interrupted_goes_on_and_ends_in_verdicts(cache, tmp_path):
     words = ["reproduce", "commutation", *ASKED, "--out", str(tmp_path), "--json"]
     command = [sys.executable, "-m", "depthpde.cli.main", *words]

@@ -176,6 +176,7 @@ def test_a_claim_holds_between_processes_and_ends_with_its_process(tmp_path):
             claims.release("f" * 16)
 
 
+@pytest.mark.drill
 def test_two_sweeps_in_one_folder_share_the_work_and_compute_nothing_twice(run, prepared, tmp_path):
     runs = seeds(run, 8)
     both = [start(runs, tmp_path, prepared) for _ in range(2)]

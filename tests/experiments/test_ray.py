@@ -77,6 +77,7 @@ class Disaster:
                 return
 
 
+@pytest.mark.drill
 def test_every_run_is_recorded_once_though_a_worker_and_a_node_are_killed(
     nodes, run, prepared, tmp_path
 ):

@@ -95,6 +95,7 @@ def test_cancelled_jobs_save(run, prepared, tmp_path, book):
     assert all(list((each / "checkpoints").glob("update-*.json")) for each in folders)
 
 
+@pytest.mark.drill
 def test_a_job_that_is_killed_is_submitted_again(run, prepared, tmp_path):
     longer = {"updates": 600, "evaluate_every": 600, "checkpoint_every": 20}
     long = replace(run, training=replace(run.training, **longer))
