@@ -1,4 +1,6 @@
 import copy
+import gc
+import weakref
 
 import pytest
 import torch
@@ -59,19 +61,49 @@ def test_llamas_blocks_made_bidirectional_take_the_symmetric_form():
     for layer in model.layers:
         del layer.self_attn.is_causal
     inserted.remove()
-    inserted = insert(model, "after_ffn")
+    inserted = insert(model, "after_ffn")  # blocks that do not say so count as causal
     assert all(layer.is_causal for layer in inserted.layers.values())
+    inserted.remove()
+    inserted = insert(model, "after_ffn", causal=False)
+    assert not any(layer.is_causal for layer in inserted.layers.values())
 
 
-@pytest.mark.parametrize("name", ["Gemma2", "Olmo2", "Cohere"])
+@pytest.mark.parametrize("name", ["Gemma2", "Olmo2", "Cohere", "Glm4"])
 def test_blocks_that_only_resemble_a_known_one_are_not_taken_for_it(name):
     import transformers
 
     model = getattr(transformers, f"{name}Model")(
-        getattr(transformers, f"{name}Config")(**LLAMA | {"eos_token_id": 2})
+        getattr(transformers, f"{name}Config")(**LLAMA | {"eos_token_id": 2, "pad_token_id": 0})
     )
     with pytest.raises(ValueError, match=f"must be of a known family .* got {name}Model"):
         insert(model, "after_ffn")
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("GPTBigCode", {"n_embd": DIM, "n_head": 4, "n_layer": 2, "multi_query": True}),
+        ("GPTBigCode", {"n_embd": DIM, "n_head": 4, "n_layer": 2, "multi_query": False}),
+        ("OpenAIGPT", {"n_embd": DIM, "n_head": 4, "n_layer": 2}),
+        ("GPT2", {"n_embd": DIM, "n_head": 4, "n_layer": 2, "add_cross_attention": True}),
+        ("Longformer", BERT | {"attention_window": 4}),
+    ],
+)
+def test_parts_of_the_same_names_that_do_something_else_are_refused(name, settings):
+    import transformers
+
+    config = getattr(transformers, f"{name}Config")(**settings)
+    with pytest.raises(ValueError, match=f"must be of a known family .* got {name}Model"):
+        insert(getattr(transformers, f"{name}Model")(config), "in_attention")
+
+
+def test_refuses_a_stack_with_other_modules_between_its_blocks():
+    model = ZOO["llama"].build()
+    model.model.layers.insert(1, nn.Linear(DIM, DIM))
+    with pytest.raises(
+        ValueError, match=r"nothing but blocks of Hugging Face Llama in 'model.layers', got 1 of 3"
+    ):
+        insert(model, "between_blocks")
 
 
 def test_a_model_around_the_blocks_is_searched():
@@ -157,6 +189,32 @@ def test_deep_copy_is_wired_to_its_own_layers(bert):
     assert not torch.equal(bert_output(bert), want)
 
 
+@pytest.mark.parametrize("route", ["branch", "stream"])
+def test_a_model_that_has_run_can_be_copied_and_saved_and_keeps_no_cache_alive(route, tmp_path):
+    model = ZOO["gpt2"].build()
+    insert(model, "after_attention", route=route, initial_ratio=0.2)
+    model(tokens(), labels=tokens()).loss.backward()
+    torch.save(model, tmp_path / "model.pt")
+    again = torch.load(tmp_path / "model.pt", weights_only=False)
+    with torch.no_grad():
+        want = model(tokens()).logits
+        assert torch.equal(copy.deepcopy(model)(tokens()).logits, want)
+        assert torch.equal(again(tokens()).logits, want)
+        out = model(tokens(), use_cache=True)
+        keys = weakref.ref(out.past_key_values.layers[0].keys)
+        del out
+        gc.collect()
+    assert keys() is None
+
+
+def test_a_model_with_checkpointed_activations_can_be_copied(bert):
+    insert(bert, "after_attention", route="stream", initial_ratio=0.2)
+    bert.train()
+    bert.gradient_checkpointing_enable({"use_reentrant": False})
+    bert_output(bert).sum().backward()
+    copy.deepcopy(bert)
+
+
 def test_vision_models_diffuse_over_the_plane_and_leave_the_class_token_alone():
     model = ZOO["vit"].build()
     inserted = insert(model, "after_embedding", initial_ratio=0.1)
@@ -218,6 +276,28 @@ def test_a_layer_that_does_not_say_is_tried():
     insert(model, "after_ffn", layer=lambda dim, causal: Past(1))
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_a_layer_is_tried_in_its_own_precision(dtype):
+    class Own(nn.Linear):
+        def forward(self, u, valid_mask=None):
+            return super().forward(u)
+
+    model = ZOO["gpt2"].build().to(dtype)
+    insert(model, "after_ffn", layer=lambda dim, causal: Own(dim, dim).to(dtype))
+    assert model(tokens()).logits.dtype is dtype
+
+
+def test_a_layer_for_the_plane_is_not_tried_on_a_line():
+    class OverThePlane(nn.Module):
+        def forward(self, u, valid_mask=None):
+            return u.reshape(u.shape[0], 2, 3, -1).flatten(1, 2)
+
+    model = ZOO["vit"].build()
+    plain = ZOO["vit"].call(model, pixels(), None)
+    insert(model, "after_ffn", layer=lambda dim, causal: OverThePlane())
+    assert torch.equal(ZOO["vit"].call(model, pixels(), None), plain)
+
+
 def test_refuses_what_is_no_factory(bert):
     with pytest.raises(ValueError, match="`layer` must be one of diffusion, adaptive, multiscal"):
         insert(bert, "after_ffn", layer="difusion")
@@ -227,6 +307,9 @@ def test_refuses_what_is_no_factory(bert):
         insert(bert, "after_ffn", layer=lambda dim, causal: dim)
     with pytest.raises(ValueError, match="`initial_ratio` must be left out where `layer` is a fun"):
         insert(bert, "after_ffn", layer=Diffusion, initial_ratio=0.1)
+    one = Diffusion(DIM)
+    with pytest.raises(ValueError, match="`layer` must build a new layer at each call, got one tw"):
+        insert(bert, "after_ffn", layer=lambda dim, causal: one)
 
 
 def test_refuses_unknown_positions_routes_and_blocks(bert):
@@ -275,6 +358,13 @@ def test_refuses_weights_of_another_size_place_or_none(bert, tmp_path):
         insert(wide, "after_ffn").load(path)
     with pytest.raises(ValueError, match="insert the same layer at the same position"):
         insert(bert, "after_attention").load(path)
+    bert = ZOO["gpt2"].build()
+    insert(bert, "after_ffn", initial_ratio=0.2).save(path)
+    wanted = "ratio up to 0.5 by projection, got those of .* by sigmoid: the same numbers would"
+    with pytest.raises(ValueError, match=wanted):
+        insert(ZOO["gpt2"].build(), "after_ffn").load(path)
+    with pytest.raises(ValueError, match=r"must hold weights of TokenShift; .* got those of Diff"):
+        insert(ZOO["gpt2"].build(), "after_ffn", layer="token_shift", initial_ratio=0.2).load(path)
     with pytest.raises(FileNotFoundError, match="must be a file that save"):
         insert(bert, "before_norm").load(tmp_path / "absent")
 

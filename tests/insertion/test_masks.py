@@ -18,11 +18,23 @@ LOWEST = torch.finfo(torch.float32).min
         (VALID.long(), KEEP),
         (~VALID, IGNORE),
         (torch.where(VALID, 0.0, float("-inf")), IGNORE),
+        (torch.where(VALID, 0.0, -1e9), IGNORE),
+        (torch.where(VALID, -20.0, -1e4).half(), IGNORE),
         (VALID[:, None, None, :], KEEP),
         (torch.where(VALID, 0.0, LOWEST)[:, None, None, :], KEEP),
         (VALID[:, None, None, :] & torch.ones(7, 7, dtype=torch.bool).tril(), KEEP),
     ],
-    ids=["bool", "integer", "ignored", "minus-infinity", "4-d", "4-d added", "4-d causal"],
+    ids=[
+        "bool",
+        "integer",
+        "ignored",
+        "minus-infinity",
+        "far below",
+        "half",
+        "4-d",
+        "4-d added",
+        "4-d causal",
+    ],
 )
 def test_every_convention_becomes_true_for_real_tokens(mask, convention):
     assert torch.equal(valid_mask(mask, convention, (3, 7)), VALID)
@@ -109,6 +121,29 @@ def test_packed_sequences_equal_those_run_alone(name):
     with torch.no_grad():
         together = model(ids, position_ids=packed, use_cache=False).logits
         alone = [model(each, use_cache=False).logits for each in (ids[:, :3], ids[:, 3:])]
+    torch.testing.assert_close(together, torch.cat(alone, dim=1), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama"])
+@pytest.mark.parametrize("layer", ["diffusion", "multiscale"])
+def test_packed_sequences_do_not_mix_while_a_cache_is_filled_and_the_last_goes_on(name, layer):
+    model, ids = ZOO[name].build(), tokens()[:1]
+    for position in ("after_embedding", "before_norm", "between_blocks"):
+        insert(model, position, layer=layer, initial_ratio=0.3)
+    site, document = torch.tensor([[0, 1, 2, 0, 1, 2, 3]]), torch.tensor([0, 0, 0, 1, 1, 1, 1])
+    mask = (document[:, None] == document).tril()[None, None]
+    with torch.no_grad():
+        filled = model(
+            ids[:, :6], attention_mask=mask[..., :6, :6], position_ids=site[:, :6], use_cache=True
+        )
+        last = model(
+            ids[:, 6:],
+            attention_mask=mask[..., 6:, :],
+            position_ids=site[:, 6:],
+            past_key_values=filled.past_key_values,
+        )
+        alone = [model(each, use_cache=False).logits for each in (ids[:, :3], ids[:, 3:])]
+    together = torch.cat((filled.logits, last.logits), dim=1)
     torch.testing.assert_close(together, torch.cat(alone, dim=1), rtol=0, atol=1e-5)
 
 

@@ -78,7 +78,7 @@ def test_one_site_is_kept_for_an_upwind_step():
     model = ZOO["gpt2"].build()
     insert(model, "after_ffn")
     cache = model(tokens(), use_cache=True).past_key_values
-    assert {trace.sites.shape[1] for trace in cache.depthpde_memory.values()} == {1}
+    assert {trace.sites.field.shape[1] for trace in cache.depthpde_memory.values()} == {1}
 
 
 def test_a_layer_of_endless_memory_keeps_the_sequence():

@@ -124,3 +124,25 @@ def test_bad_arguments_are_refused():
     for build in CONTROLS.values():
         with pytest.raises(ValueError, match="`u` must have 4 features"):
             build(False)(torch.zeros(1, 3, 5, dtype=DTYPE))
+
+
+@pytest.mark.parametrize("name", CONTROLS)
+def test_a_batch_of_nothing_stays_one(name):
+    u = torch.zeros(0, 13, 4, dtype=DTYPE)
+    assert CONTROLS[name](False)(u).shape == u.shape
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("causal", [False, True])
+def test_an_average_over_a_long_past_is_summed_in_full_precision(dtype, causal):
+    layer = ExponentialAverage(1, initial_memory=0.99, causal=causal)
+    constant = torch.full((1, 512, 1), 1000.0, dtype=dtype)
+    assert torch.equal(layer(constant), constant)
+
+
+def test_a_blur_laid_out_before_it_has_memory_is_filled_by_its_reset():
+    with torch.device("meta"):
+        layer = Blur(4, ratio=0.2)
+    layer = layer.to_empty(device="cpu")
+    layer.reset_parameters()
+    assert float(layer.ratio) == pytest.approx(0.2)

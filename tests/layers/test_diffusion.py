@@ -260,3 +260,48 @@ def test_compiles_as_one_graph_and_trains_in_half_precision(name):
     out.float().square().sum().backward()
     assert out.dtype is torch.bfloat16
     assert all(p.grad is not None and torch.isfinite(p.grad).all() for p in layer.parameters())
+
+
+@pytest.mark.parametrize("name", SYMMETRIC)
+def test_a_batch_of_nothing_stays_one(name):
+    u = torch.zeros(0, 12, 6, dtype=DTYPE, requires_grad=True)
+    out = SYMMETRIC[name]()(u)
+    out.sum().backward()
+    assert out.shape == u.shape == u.grad.shape
+
+
+@pytest.mark.parametrize("name", sorted(SYMMETRIC.keys() - {"multiscale", "gated"}))
+def test_padding_that_is_no_number_reaches_neither_sites_nor_gradients(name):
+    layer, u = shake(SYMMETRIC[name](), 0.5), field()
+    valid = torch.arange(12) < torch.tensor([[12], [7], [1]])
+    results = []
+    for beyond in (0.0, torch.nan):
+        layer.zero_grad()
+        padded = torch.where(valid[..., None], u, beyond).requires_grad_()
+        out = layer(padded, valid_mask=valid)
+        out[valid].square().sum().backward()
+        grads = [each.grad.clone() for each in layer.parameters()]
+        results.append([out[valid].detach(), padded.grad[valid], *grads])
+    for clean, got in zip(*results, strict=True):
+        torch.testing.assert_close(got, clean, rtol=1e-12, atol=1e-12)
+
+
+def test_refuses_a_dilation_over_a_grid_and_ends_that_upwind_does_not_have():
+    with pytest.raises(ValueError, match="`dilation` must be 1 over a grid, got 2; use more steps"):
+        Diffusion(6, grid=(3, 4), dilation=2)
+    with pytest.raises(ValueError, match="`dilation` must be 1 over a grid, got 2"):
+        MultiscaleDiffusion(6, grid=(3, 4), scales=[Scale(), Scale(dilation=2)])
+    with pytest.raises(ValueError, match="`boundary` must be 'no_flux' for the causal upwind"):
+        Diffusion(6, causal=True, boundary="periodic")
+
+
+def test_scales_are_named_in_a_text_or_in_a_list():
+    layers = [MultiscaleDiffusion(6, scales=each) for each in ("fast slow", ["fast", "slow"])]
+    assert layers[0].scales == layers[1].scales
+
+
+def test_a_layer_can_be_laid_out_before_it_has_memory():
+    with torch.device("meta"):
+        layers = [Diffusion(6), AdaptiveDiffusion(6), MultiscaleDiffusion(6, gated=True)]
+    for layer in layers:
+        assert {each.device.type for each in layer.parameters()} == {"meta"}

@@ -127,3 +127,13 @@ def test_a_language_task_makes_the_model_that_fits_it():
     assert tasks
     model = LanguageModel(ModelConfig(dim=8, blocks=1), tasks[0])
     assert (model.config.vocabulary, model.config.causal) == (tasks[0].vocabulary, True)
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+def test_going_on_site_by_site_keeps_to_its_row(small, tokens, steps):
+    layer = {"kind": "diffusion", "steps": steps}
+    config = small(grid=(3, 4), geometry="rows", positions=tuple(Position), layer=layer)
+    model, past = LanguageModel(config).double(), Past()
+    parts = [model(tokens[:, :5], past=past)]
+    parts += [model(tokens[:, i : i + 1], past=past) for i in range(5, 12)]
+    torch.testing.assert_close(torch.cat(parts, dim=1), model(tokens), rtol=0, atol=1e-11)

@@ -119,3 +119,10 @@ def test_transport_beyond_its_bound_leaves_the_range_and_says_so() -> None:
     assert limit is not None
     assert limit.breach(EULER, 1.0) == "r = c dt = 1.2 is beyond 1; use dt ≤ 0.833"
     assert limit.breach(EULER, 0.8) is None
+
+
+@pytest.mark.parametrize("boundary", [Boundary.FIXED, Boundary.PERIODIC])
+def test_walls_of_padding_need_no_flux_ends(boundary: Boundary) -> None:
+    term = diffusion_term(1.0, boundary=boundary, valid_mask=torch.ones(2, 6, dtype=torch.bool))
+    with pytest.raises(ValueError, match="`boundary` must be 'no_flux' where edges are cut"):
+        term.rhs(draw(2, 6, 3), 0.0)

@@ -87,7 +87,8 @@ def is_causal(layer: nn.Module, dim: int) -> bool:
         return bool(told)
     weight = next(iter((*layer.parameters(), *layer.buffers())), torch.empty(0))
     past, length = 3, 6
-    u = torch.linspace(-1, 1, length * dim, device=weight.device).reshape(1, length, dim)
+    dtype = weight.dtype if weight.is_floating_point() else torch.float32
+    u = torch.linspace(-1, 1, length * dim).to(weight.device, dtype).reshape(1, length, dim)
     changed = torch.cat((u[:, :past], 2 - u[:, past:]), dim=1)
     training = layer.training
     with torch.no_grad():

@@ -33,6 +33,7 @@ def recognise(model: nn.Module, family: Family | None = None) -> tuple[Family, l
             "model.encoder, or say which with family="
         )
     chosen, blocks = found[0]
+    _check_all_alike(model, chosen, blocks)
     causal = {chosen.is_causal(block.parts) for block in blocks}
     if len(causal) > 1:
         raise ValueError(
@@ -40,6 +41,21 @@ def recognise(model: nn.Module, family: Family | None = None) -> tuple[Family, l
             "as model.encoder or model.decoder"
         )
     return chosen, blocks
+
+
+def _check_all_alike(model: nn.Module, family: Family, blocks: list[Block]) -> None:
+    """Refuse a stack that holds other modules between the blocks: its positions are not ours."""
+    known = {id(block.parts) for block in blocks}
+    for name, stack in model.named_modules():
+        if family.find is not None or not isinstance(stack, nn.ModuleList):
+            continue
+        other = [each for each in stack if id(each) not in known]
+        if other and len(other) < len(stack):
+            raise ValueError(
+                f"`model` must hold nothing but blocks of {family.name} in {name!r}, got "
+                f"{len(other)} of {len(stack)} that are none, such as {type(other[0]).__name__}; "
+                "describe them all with family="
+            )
 
 
 def _unknown(model: nn.Module, family: Family | None) -> str:

@@ -121,7 +121,7 @@ class Family:
     """Attribute of the block with the number of heads."""
     causal: bool | str = False
     """Whether a site must not see its future, or the block's attribute that says so (a block
-    without that attribute counts as causal: the safe side)."""
+    without that attribute counts as causal, the safe side, unless the caller says it is not)."""
     padding: Padding | None = None
     """Where the padding mask is; None if the family has no padding."""
     cache: Cache | None = None
@@ -176,10 +176,16 @@ class Family:
         """Tell whether the sites of a block must not see their future."""
         if isinstance(self.causal, bool):
             return self.causal
-        try:
-            return bool(attribute(block, self.causal))
-        except AttributeError:
-            return True
+        return not tells(block, self.causal) or bool(attribute(block, self.causal))
+
+
+def tells(module: nn.Module, path: str) -> bool:
+    """Tell whether a module has an attribute at a dotted path."""
+    try:
+        attribute(module, path)
+    except AttributeError:
+        return False
+    return True
 
 
 def has(module: nn.Module, path: str) -> bool:

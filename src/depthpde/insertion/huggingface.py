@@ -30,6 +30,13 @@ def patch_plane(model: nn.Module) -> Plane:
     )
 
 
+def has_fused_conv(block: nn.Module) -> bool:
+    """Tell whether one Conv1D makes queries, keys and values side by side, as GPT-2's does."""
+    attention: Any = block.attn
+    sizes = [getattr(attention.c_attn, name, 0) for name in ("nx", "nf")]
+    return hasattr(attention, "layer_idx") and 0 < 3 * sizes[0] == sizes[1]
+
+
 BERT = Family(
     name="Hugging Face BERT",
     norm=NormOrder.POST,
@@ -44,6 +51,7 @@ BERT = Family(
     padding=Padding("attention_mask"),
     cache=Cache("past_key_values", index="attention.self.layer_idx"),
     must_be_off=("chunk_size_feed_forward",),
+    lacks=("attention.self.query_global",),  # Longformer has values of two kinds
 )
 DISTILBERT = Family(
     name="Hugging Face DistilBERT",
@@ -70,6 +78,8 @@ GPT2 = Family(
     causal=True,
     padding=Padding("attention_mask"),
     cache=Cache("past_key_values", index="attn.layer_idx"),
+    lacks=("ln_cross_attn",),
+    when=has_fused_conv,
 )
 LLAMA = Family(
     name="Hugging Face Llama",
@@ -84,7 +94,12 @@ LLAMA = Family(
     causal="self_attn.is_causal",
     padding=Padding("attention_mask"),
     cache=Cache("past_key_values", index="self_attn.layer_idx"),
-    lacks=("pre_feedforward_layernorm", "post_feedforward_layernorm"),
+    lacks=(
+        "pre_feedforward_layernorm",
+        "post_feedforward_layernorm",
+        "post_self_attn_layernorm",
+        "post_mlp_layernorm",
+    ),
 )
 VIT = replace(
     LLAMA,

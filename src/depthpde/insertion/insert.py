@@ -14,7 +14,7 @@ from depthpde.insertion.build import KNOW_ROWS, Factory, Slot, build, is_causal
 from depthpde.insertion.compiled import check_not_compiled
 from depthpde.insertion.container import Inserted, container
 from depthpde.insertion.families import recognise
-from depthpde.insertion.family import Block, Family, Side, Tap, attribute
+from depthpde.insertion.family import Block, Family, Side, Tap, attribute, tells
 from depthpde.insertion.insertion import Insertion, Match
 from depthpde.insertion.junction import Placed, argument_names
 from depthpde.insertion.places import Place, choose_route, places
@@ -89,6 +89,11 @@ def insert(
                 "first, or choose other blocks or the other route"
             )
     layers = [build(layer, plan.slot, initial_ratio) for plan in plans]
+    if len({id(each) for each in layers}) < len(layers):
+        raise ValueError(
+            "`layer` must build a new layer at each call, got one twice: its weights would stand "
+            "under several names; build it inside the function"
+        )
     inserted.attach(model)
     rank = 2 * ORDER.index(where) + (chosen is Route.BRANCH)
     for plan, each in zip(plans, layers, strict=True):
@@ -143,11 +148,12 @@ def _place(
     layer.train(model.training)
     inserted[plan.name] = layer
     plane = inserted.family.plane
+    may_be_causal = bool(inserted.family.causal_arguments)  # only then is it asked
     placed = Placed(
         name=plan.name,
         layer=layer,
         rank=rank,
-        causal=is_causal(layer, plan.slot.dim),
+        causal=plan.slot.causal or (may_be_causal and is_causal(layer, plan.slot.dim)),
         carried=bool(plan.place.rejoin),
         plane=None if plane is None else plane(model),
         rows=rows,
@@ -185,7 +191,7 @@ def _choose_blocks(position: Position, blocks: Sequence[int] | None, count: int)
 
 def _choose_causal(family: Family, block: nn.Module, asked: bool | None) -> bool:
     own = family.is_causal(block)
-    if asked is False and own:
+    if asked is False and own and (family.causal is True or tells(block, str(family.causal))):
         raise ValueError(
             f"`causal` must not be False in {family.name}, which is causal: a symmetric layer "
             "would show every site its future; leave it out for the upwind form"

@@ -12,7 +12,9 @@ from torch import Tensor, nn
 from depthpde.insertion.compiled import check_not_compiled
 from depthpde.insertion.container import PREFIX, Inserted
 from depthpde.insertion.family import Side
+from depthpde.layers.ratio import BoundedRatio
 from depthpde.models.position import Position, Route
+from depthpde.operators.diffusion.problem import Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +69,23 @@ class Insertion:
         """Write the added weights alone, as safetensors."""
         from safetensors.torch import save_file
 
-        about = {"position": self.position.value, "route": self.route.value}
+        about = {
+            "position": self.position.value,
+            "route": self.route.value,
+            "layers": self._meaning,
+        }
         save_file(self._weights(), str(path), metadata=about)
 
     def load(self, path: str | Path) -> None:
         """Read added weights that `save` wrote, for the same places and shapes."""
-        from safetensors.torch import load_file
+        from safetensors import safe_open
 
         if not Path(path).is_file():
             raise FileNotFoundError(f"`path` must be a file that save() wrote, got {str(path)!r}")
-        given, own = load_file(str(path)), self._weights()
+        own = self._weights()
+        with safe_open(str(path), framework="pt") as file:
+            given = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            meaning = (file.metadata() or {}).get("layers", self._meaning)
         if set(given) != set(own):
             raise ValueError(
                 f"`path` must hold {_some(set(own) - set(given) or own)}, got {_some(given)}; "
@@ -88,6 +97,11 @@ class Insertion:
                     f"`path` must hold {name} of shape {list(weight.shape)}, got "
                     f"{list(given[name].shape)}; it was saved from a model of another size"
                 )
+        if meaning != self._meaning:
+            raise ValueError(
+                f"`path` must hold weights of {self._meaning}, got those of {meaning}: the same "
+                "numbers would mean another layer; insert with the same layer= and initial_ratio="
+            )
         with torch.no_grad():
             for name, weight in own.items():
                 weight.copy_(given[name])
@@ -101,6 +115,19 @@ class Insertion:
         check_not_compiled(self.model, "removing")
         self._inserted.discard(self.model, self.layers)
         self._removed = True
+
+    @property
+    def _meaning(self) -> str:
+        """In words, what the weights are read by; layers of one insertion are built alike."""
+        first = next(iter(self.layers.values()))
+        parts = [type(first).__name__]
+        for each in first.modules():
+            problem = getattr(each, "problem", None)
+            if isinstance(problem, Problem):
+                parts.append(f"{problem.scheme.value}, {problem.steps} × {problem.dilation}")
+            if isinstance(each, BoundedRatio):
+                parts.append(f"ratio up to {each.bound:g} by {each.form}")
+        return "; ".join(parts)
 
     def _weights(self) -> dict[str, Tensor]:
         return {

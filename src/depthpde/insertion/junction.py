@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from depthpde.insertion.family import Plane, Side, Tap
-from depthpde.insertion.memory import advance
+from depthpde.insertion.memory import Sites, advance
 from depthpde.shapes import Field, Mask, Segments
 
 
@@ -40,13 +40,25 @@ class Placed:
 
 @dataclass(slots=True)
 class Call:
-    """What the running call of a block brought, and what its stream is still owed."""
+    """What the running call of a block brought, and what its stream is still owed.
+
+    A copy of a model runs no call: there it is empty.
+    """
 
     valid: Mask | None = None
     segments: Segments | None = None
     cache: Any = None
     seen: int = 0
     pending: Field | None = None
+
+    def clear(self) -> None:
+        """Let go of everything: a call that has ended keeps no tensor alive."""
+        self.valid = self.segments = self.cache = self.pending = None
+        self.seen = 0
+
+    def __reduce__(self) -> tuple[type[Call], tuple[()]]:
+        """Copy and pickle as empty."""
+        return Call, ()
 
 
 class Junction:
@@ -114,10 +126,12 @@ class Junction:
             rows = {"row_length": plane.grid[1]} if placed.rows else {}
             patches: Field = layer(u[:, plane.prefix :], valid_mask=valid, **rows)
             return torch.cat((u[:, : plane.prefix], patches.to(u.dtype)), dim=1)
+        segments = call.segments if placed.segments else None
         if call.cache is not None:
-            return advance(layer, u, call.valid, cache=call.cache, seen=call.seen, name=placed.name)
-        if placed.segments:
-            return layer(u, valid_mask=call.valid, segments=call.segments)
+            sites = Sites(u, call.valid, segments)
+            return advance(layer, sites, cache=call.cache, seen=call.seen, name=placed.name)
+        if segments is not None:
+            return layer(u, valid_mask=call.valid, segments=segments)
         return layer(u, valid_mask=call.valid)
 
 

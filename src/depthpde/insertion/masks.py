@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor, nn
 
 from depthpde.insertion.family import Padding
 from depthpde.shapes import Mask, Segments
+
+HIDDEN = -5000.0
+"""A score lowered by this much has a weight of exactly 0, in every precision: e^−5000 = 0."""
 
 
 def valid_mask(mask: object, padding: Padding, sites: tuple[int, int]) -> Mask | None:
@@ -16,8 +18,8 @@ def valid_mask(mask: object, padding: Padding, sites: tuple[int, int]) -> Mask |
         [batch, heads, queries, keys]  a token is real if any query may read it
 
     Booleans and 0/1 integers are taken by `padding.keep`; floating-point masks are added to the
-    attention scores, so real tokens are those not sent to minus infinity. With a cache the keys
-    are those of earlier calls too: the last ones belong to this call.
+    attention scores, so real tokens are those not sent far below 0. With a cache the keys are
+    those of earlier calls too: the last ones belong to this call.
 
     Args:
         mask: What the family gave its block; None if nothing is padded.
@@ -57,5 +59,5 @@ def packed_segments(mask: object, padding: Padding, sites: tuple[int, int]) -> S
 
 def _readable(mask: Tensor, padding: Padding) -> Tensor:
     if mask.is_floating_point():
-        return mask > torch.finfo(mask.dtype).min / 2
+        return mask > HIDDEN
     return mask.bool() if padding.keep else ~mask.bool()

@@ -9,37 +9,60 @@ the memory is freed with the cache.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache as remember
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from depthpde.shapes import Field, Mask
+from depthpde.shapes import Field, Mask, Segments
 
 ATTRIBUTE = "depthpde_memory"
+
+
+class Sites(NamedTuple):
+    """Sites that a layer reads."""
+
+    field: Field
+    valid: Mask | None = None
+    segments: Segments | None = None
+
+    def take(self, rows: Tensor) -> Sites:
+        """Keep these sequences of the batch, in this order."""
+        return self._each(lambda each: each.index_select(0, rows))
+
+    def end(self, count: int | None) -> Sites:
+        """Keep the last sites; None for all."""
+        first = 0 if count is None else max(self.field.shape[1] - count, 0)
+        return self._each(lambda each: each[:, first:])
+
+    def _each(self, change: Callable[[Tensor], Tensor]) -> Sites:
+        rest = (None if each is None else change(each) for each in self[1:])
+        return Sites(change(self.field), *rest)
+
+    def then(self, new: Sites) -> Sites:
+        """Put new sites behind these; where they tell no segment, they go on with the last."""
+        valid = segments = None
+        if self.valid is not None or new.valid is not None:
+            valid = torch.cat((_all_real(self), _all_real(new)), dim=1)
+        if self.segments is not None:
+            last = self.segments[:, -1:].expand(-1, new.field.shape[1])
+            segments = torch.cat((self.segments, last), dim=1)
+        return Sites(torch.cat((self.field.to(new.field.dtype), new.field), dim=1), valid, segments)
 
 
 @dataclass(slots=True)
 class Trace:
     """The last sites that a layer has read."""
 
-    sites: Field
-    valid: Mask | None
+    sites: Sites
     seen: int
     """How many sites the layer has read in all."""
 
-    def take(self, rows: Tensor) -> None:
-        """Keep these sequences of the batch, in this order."""
-        self.sites = self.sites.index_select(0, rows)
-        if self.valid is not None:
-            self.valid = self.valid.index_select(0, rows)
 
-
-def advance(
-    layer: nn.Module, u: Field, valid: Mask | None, *, cache: Any, seen: int, name: str
-) -> Field:
+def advance(layer: nn.Module, new: Sites, *, cache: Any, seen: int, name: str) -> Field:
     """Apply a causal layer to the next sites of a sequence.
 
     Equal to the layer over the whole sequence: sites nearer to the window's start than the layer's
@@ -47,26 +70,17 @@ def advance(
 
     Args:
         layer: The causal layer.
-        u: The new sites.
-        valid: Which of them are real.
+        new: The new sites; their segments are told where nothing stands before them.
         cache: The object that the model passes from call to call.
         seen: How many sites the cache holds.
         name: The layer's name, its key in the memory.
     """
     memory = _memory_of(cache)
-    window, window_valid = u, valid
-    if seen > 0:
-        trace = _continued(memory.get(name), seen, name)
-        window = torch.cat((trace.sites.to(u.dtype), u), dim=1)
-        window_valid = _joined(trace, u, valid)
-    out: Field = layer(window, valid_mask=window_valid)[:, -u.shape[1] :].contiguous()
-    reach = getattr(layer, "reach", None)
-    kept = slice(None) if reach is None else slice(max(window.shape[1] - reach, 0), None)
-    memory[name] = Trace(
-        sites=window[:, kept],
-        valid=None if window_valid is None else window_valid[:, kept],
-        seen=seen + u.shape[1],
-    )
+    length = new.field.shape[1]
+    window = _continued(memory.get(name), seen, name).sites.then(new) if seen > 0 else new
+    packed = {} if window.segments is None else {"segments": window.segments}
+    out: Field = layer(window.field, valid_mask=window.valid, **packed)[:, -length:].contiguous()
+    memory[name] = Trace(window.end(getattr(layer, "reach", None)), seen + length)
     return out
 
 
@@ -84,16 +98,12 @@ def _continued(trace: Trace | None, seen: int, name: str) -> Trace:
     return trace
 
 
-def _joined(trace: Trace, u: Field, valid: Mask | None) -> Mask | None:
-    if trace.valid is None and valid is None:
-        return None
-    before = _all_real(trace.sites) if trace.valid is None else trace.valid
-    after = _all_real(u) if valid is None else valid.expand(u.shape[0], -1)
-    return torch.cat((before, after), dim=1)
-
-
-def _all_real(u: Field) -> Mask:
-    return torch.ones(u.shape[:2], dtype=torch.bool, device=u.device)
+def _all_real(sites: Sites) -> Mask:
+    """Return which sites are real, also where nothing said so."""
+    batch, length, _ = sites.field.shape
+    if sites.valid is not None:
+        return sites.valid.expand(batch, -1)
+    return torch.ones(batch, length, dtype=torch.bool, device=sites.field.device)
 
 
 def _memory_of(cache: Any) -> dict[str, Trace]:
@@ -123,8 +133,9 @@ def _following(kind: Any) -> type:
         def batch_repeat_interleave(self, repeats: int) -> None:
             super().batch_repeat_interleave(repeats)
             for trace in _memory_of(self).values():
-                rows = torch.arange(trace.sites.shape[0], device=trace.sites.device)
-                trace.take(rows.repeat_interleave(repeats))
+                field = trace.sites.field
+                rows = torch.arange(field.shape[0], device=field.device)
+                trace.sites = trace.sites.take(rows.repeat_interleave(repeats))
 
     Following.__name__, Following.__qualname__ = kind.__name__, kind.__qualname__
     return Following
@@ -132,4 +143,4 @@ def _following(kind: Any) -> type:
 
 def _select(cache: Any, rows: Tensor) -> None:
     for trace in _memory_of(cache).values():
-        trace.take(rows.to(trace.sites.device))
+        trace.sites = trace.sites.take(rows.to(trace.sites.field.device))

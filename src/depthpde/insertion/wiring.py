@@ -20,6 +20,7 @@ class Wiring:
         self.family, self.block, self.call = family, block, Call()
         self.junctions: dict[Tap, Junction] = {}
         self.handle: RemovableHandle | None = None
+        self.last: RemovableHandle | None = None
         self.arguments = argument_names(block.scope)
         self.batch_first = not family.batch_first or bool(
             attribute(block.parts, family.batch_first)
@@ -37,6 +38,9 @@ class Wiring:
             self._at(tap).joins.append(placed.name)
         if place.rejoin:
             self._at(place.rejoin[-1]).settles.append(placed.name)
+        if self.last is not None:
+            self.last.remove()
+        self.last = self.block.scope.register_forward_hook(self.end)  # behind every junction's
 
     def discard(self, name: str) -> None:
         """Take a layer out, and every hook that nothing needs any more."""
@@ -50,11 +54,18 @@ class Wiring:
         if not self.junctions and self.handle is not None:
             self.handle.remove()
             self.handle = None
+            if self.last is not None:
+                self.last.remove()
+                self.last = None
+
+    def end(self, module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
+        """Forget a call that has ended."""
+        self.call.clear()
 
     def begin(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Read the padding mask and the cache of a call that begins."""
         family, call = self.family, self.call
-        call.pending = call.valid = call.segments = call.cache = None
+        call.clear()
         u = self._given(self.arguments[0], args, kwargs)
         if u.is_nested:
             raise ValueError(

@@ -16,7 +16,7 @@ from depthpde.errors import check_field, check_one_of, check_positive, check_ran
 from depthpde.layers.diffusion import Diffusion, choose_scheme
 from depthpde.operators.boundary import open_edges
 from depthpde.operators.diffusion.dispatch import cut_edges, evolve
-from depthpde.operators.diffusion.problem import Problem
+from depthpde.operators.diffusion.problem import Problem, as_compute
 from depthpde.operators.laplacian import difference
 from depthpde.operators.stability import Scheme, check_ratio, free_from_ratio, multiplier
 from depthpde.shapes import Field, Mask, Segments
@@ -151,9 +151,14 @@ class Blur(nn.Module):
         self.dim = check_positive("dim", dim)
         scheme = choose_scheme(None, causal=causal)
         self.problem = Problem(steps=check_positive("steps", steps), scheme=scheme)
-        value = (1 / 4 if causal else 1 / 8) if ratio is None else ratio
-        self.register_buffer("fixed", torch.tensor(float(value)), persistent=False)
-        check_ratio(self.ratio, scheme)
+        self.start_ratio = float((1 / 4 if causal else 1 / 8) if ratio is None else ratio)
+        check_ratio(torch.tensor(self.start_ratio, device="cpu"), scheme)
+        self.register_buffer("fixed", torch.empty(()), persistent=False)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Set the fixed ratio, where memory was only laid out (a layer built on ``meta``)."""
+        nn.init.constant_(self.ratio, self.start_ratio)
 
     @property
     def ratio(self) -> Tensor:
@@ -244,12 +249,13 @@ class ExponentialAverage(nn.Module):
         """Average [batch, length, dim] → the same; see `Diffusion.forward`."""
         check_field("u", u, dim=self.dim)
         opened = open_edges(u, valid_mask=valid_mask, segments=segments, row_length=row_length)
-        past = _remember(u, self.memory.to(u.dtype), opened)
+        field, memory = as_compute(u, self.memory)  # the sums outgrow half precision
+        past = _remember(field, memory, opened)
         if self.is_causal:
-            return past
+            return past.to(u.dtype)
         mirrored = None if opened is None else opened.flip(1)
-        future = _remember(u.flip(1), self.memory.to(u.dtype), mirrored).flip(1)
-        return (past + future) / 2
+        future = _remember(field.flip(1), memory, mirrored).flip(1)
+        return ((past + future) / 2).to(u.dtype)
 
     def extra_repr(self) -> str:
         """Describe the average."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor, nn
 
@@ -10,10 +12,10 @@ from depthpde.layers.ratio import BoundedRatio, Per, layer_bound
 from depthpde.operators.boundary import Boundary
 from depthpde.operators.diffusion import plane
 from depthpde.operators.diffusion.conductance import edge_distance
-from depthpde.operators.diffusion.dispatch import check_problem, cut_edges, evolve
+from depthpde.operators.diffusion.dispatch import check_ends, check_problem, cut_edges, evolve
 from depthpde.operators.diffusion.problem import Problem
 from depthpde.operators.stability import Scheme, multiplier
-from depthpde.shapes import Field, Mask, Segments
+from depthpde.shapes import Edges, Field, Mask, Segments
 
 
 def choose_scheme(scheme: Scheme | str | None, *, causal: bool) -> Scheme:
@@ -90,6 +92,9 @@ class Diffusion(nn.Module):
                 "`scheme` must be 'explicit' or 'exact' over a grid, "
                 f"got {self.problem.scheme.value!r}"
             )
+        if grid is not None and dilation != 1:
+            raise ValueError(f"`dilation` must be 1 over a grid, got {dilation}; use more steps")
+        check_ends(self.problem)
         limit = layer_bound(self.problem.scheme, bound, 1 if grid is None else 2)
         start = limit / 2 if initial_ratio is None else initial_ratio
         self.free = BoundedRatio(
@@ -209,7 +214,7 @@ class AdaptiveDiffusion(nn.Module):
 
     def reset_parameters(self) -> None:
         """Start with a sensitivity of 1/dim for every feature."""
-        nn.init.constant_(self.log_sensitivity, -float(torch.tensor(float(self.dim)).log()))
+        nn.init.constant_(self.log_sensitivity, -math.log(self.dim))
 
     @property
     def ratio(self) -> Tensor:
@@ -226,9 +231,9 @@ class AdaptiveDiffusion(nn.Module):
         """How many sites away one call looks."""
         return self.problem.steps
 
-    def edge_ratio(self, u: Field) -> Tensor:
-        """Give the ratio of every edge, [batch, length − 1, 1]."""
-        distance = edge_distance(u, self.log_sensitivity.exp())
+    def edge_ratio(self, u: Field, edges: Edges | None = None) -> Tensor:
+        """Give the ratio of every edge, [batch, length − 1, 1]; a cut one has the largest."""
+        distance = edge_distance(u, self.log_sensitivity.exp(), edges)
         return self.ratio * torch.exp(-distance)
 
     def forward(
@@ -243,7 +248,7 @@ class AdaptiveDiffusion(nn.Module):
         edges = cut_edges(
             u, self.problem, valid_mask=valid_mask, segments=segments, row_length=row_length
         )
-        return evolve(u, self.edge_ratio(u), edges, self.problem)
+        return evolve(u, self.edge_ratio(u, edges), edges, self.problem)
 
     def extra_repr(self) -> str:
         """Describe the step."""

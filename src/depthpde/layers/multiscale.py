@@ -41,7 +41,8 @@ class MultiscaleDiffusion(nn.Module):
     (softmax of a linear map): the range is still never raised, the mean no longer conserved.
 
     A weighted sum of one-step diffusions of one stencil is *one* such diffusion,
-    Σ w_k (I + r_k L) = I + (Σ w_k r_k) L, so scales must differ in steps or dilation.
+    Σ w_k (I + r_k L) = I + (Σ w_k r_k) L, so scales must differ in steps or dilation. Padding must
+    hold numbers while the weights learn: their gradient reads it, times zero.
 
     Args:
         dim: Number of features.
@@ -60,7 +61,7 @@ class MultiscaleDiffusion(nn.Module):
         self,
         dim: int,
         *,
-        scales: str | Sequence[Scale] = "fast medium slow",
+        scales: str | Sequence[Scale | str] = "fast medium slow",
         gated: bool = False,
         scheme: Scheme | str | None = None,
         bound: float | None = None,
@@ -153,16 +154,18 @@ class MultiscaleDiffusion(nn.Module):
         return f"{self.dim}, steps×dilation {', '.join(parts)}"
 
 
-def read_scales(scales: str | Sequence[Scale]) -> tuple[Scale, ...]:
+def read_scales(scales: str | Sequence[Scale | str]) -> tuple[Scale, ...]:
     """Read scales from their names, and refuse those that collapse into one."""
-    if isinstance(scales, str):
-        scales = [SCALES[check_name("scales", name, SCALES)] for name in scales.split()]
-    if not scales:
+    members = tuple(
+        SCALES[check_name("scales", each, SCALES)] if isinstance(each, str) else each
+        for each in (scales.split() if isinstance(scales, str) else scales)
+    )
+    if not members:
         raise ValueError(
             f"`scales` must name at least one scale out of {', '.join(SCALES)}, got ''"
         )
     seen: set[tuple[int, int]] = set()
-    for scale in scales:
+    for scale in members:
         key = (check_positive("steps", scale.steps), check_positive("dilation", scale.dilation))
         if key in seen:
             raise ValueError(
@@ -171,4 +174,4 @@ def read_scales(scales: str | Sequence[Scale]) -> tuple[Scale, ...]:
                 "Σ w_k (I + r_k L) = I + (Σ w_k r_k) L; change steps or dilation of one"
             )
         seen.add(key)
-    return tuple(scales)
+    return members

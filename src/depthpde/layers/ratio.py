@@ -44,7 +44,8 @@ class BoundedRatio(nn.Module):
         r = bound · sigmoid(θ),  or, started at 0:   r = min(max(θ, 0), bound) with ∂r/∂θ = 1
 
     Learned: `theta`. Whatever its value, 0 ≤ r ≤ bound. The second form begins at exactly r = 0,
-    where the layer is the identity, and learns from the first update on.
+    where the layer is the identity, and learns from the first update on. A θ of one form means
+    nothing to the other: load weights into a layer built as the one they were saved from.
 
     Args:
         dim: Number of features.
@@ -83,6 +84,11 @@ class BoundedRatio(nn.Module):
         if self.initial_ratio > 0:
             start = free_from_ratio(self.initial_ratio, self.bound)
         nn.init.constant_(self.theta, start)
+
+    @property
+    def form(self) -> str:
+        """How θ becomes the ratio: ``sigmoid``, or ``projection`` where it started at 0."""
+        return "sigmoid" if self.initial_ratio > 0 else "projection"
 
     def forward(self) -> Tensor:
         """Give the ratios, [dim], or [1] if one serves all features."""

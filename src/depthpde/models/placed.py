@@ -153,7 +153,13 @@ class AlongSites(nn.Module):
         looks back without end is run over all.
         """
         joined = past.join(name, u, keep=getattr(self.layer, "reach", None))
-        return self.layer(joined)[:, joined.shape[1] - u.shape[1] :]
+        before = joined.shape[1] - u.shape[1]
+        rows = None
+        if self.row_length is not None:  # the window may begin anywhere in a row
+            first = past.sites - before
+            sites = torch.arange(first, first + joined.shape[1], device=u.device)
+            rows = (sites // self.row_length).expand(u.shape[0], -1)
+        return self.layer(joined, None, rows)[:, before:]
 
 
 class AlongKeys(nn.Module):

@@ -74,7 +74,7 @@ def laplacian(
         return torch.zeros_like(u)
     flux = difference(u, boundary, dilation)
     if edges is not None:
-        flux = flux * edges[..., None]
+        flux = torch.where(edges[..., None], flux, 0.0)  # what stands beyond may be no number
     return divergence(flux, boundary, dilation)
 
 

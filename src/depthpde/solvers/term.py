@@ -16,8 +16,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from depthpde.operators.boundary import Boundary, open_edges
-from depthpde.operators.diffusion.dispatch import diffuse
+from depthpde.operators.boundary import Boundary
+from depthpde.operators.diffusion.dispatch import cut_edges, diffuse
+from depthpde.operators.diffusion.problem import Problem
 from depthpde.operators.laplacian import laplacian
 from depthpde.operators.stability import Scheme
 from depthpde.shapes import Field, Mask
@@ -102,7 +103,7 @@ def diffusion_term(
     rate = alpha / dx**2
 
     def rhs(u: Field, t: float) -> Field:
-        edges = None if valid_mask is None else open_edges(u, valid_mask=valid_mask)
+        edges = cut_edges(u, Problem(boundary=boundary), valid_mask=valid_mask)
         return rate * laplacian(u, boundary=boundary, edges=edges)
 
     def evolve(u: Field, ratio: float | Tensor, scheme: Scheme) -> Field:

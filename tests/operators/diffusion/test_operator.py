@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.autograd import gradcheck, gradgradcheck
 
-from depthpde import Method, Scheme, diffuse, diffuse_2d
+from depthpde import Diffusion, Method, Scheme, diffuse, diffuse_2d
 from depthpde.operators.boundary import Boundary
 from depthpde.operators.diffusion.operator import build
 from depthpde.operators.diffusion.problem import Problem
@@ -282,3 +282,15 @@ def test_numba_follows_the_number_of_torch_threads():
         assert numba.get_num_threads() == 1
     finally:
         torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "grid"),
+    [*((each, None) for each in SCHEMES), ("explicit", (3, 4)), ("exact", (3, 4))],
+)
+def test_every_layer_exports_as_plain_torch_operations(scheme, grid):
+    layer, u = Diffusion(3, scheme=scheme, grid=grid), cases.field(2, 12, 3, torch.float32)
+    program = torch.export.export(layer, (u,))
+    targets = {str(node.target) for node in program.graph.nodes if node.op == "call_function"}
+    assert not any("depthpde" in target for target in targets)
+    torch.testing.assert_close(program.module()(u), layer(u))

@@ -17,27 +17,30 @@ from torch import Tensor
 from depthpde.operators.diffusion import kernels
 from depthpde.operators.diffusion.operator import needs_composite
 from depthpde.operators.laplacian import difference
-from depthpde.shapes import Field
+from depthpde.shapes import Edges, Field
 
 
-def edge_distance(u: Field, weights: Tensor) -> Tensor:
+def edge_distance(u: Field, weights: Tensor, edges: Edges | None = None) -> Tensor:
     """Measure the weighted squared difference along every edge, [batch, length − 1, 1].
 
     Args:
         u: The field.
         weights: w, [dim], not negative.
+        edges: True where an edge is open; a cut one counts as 0, whatever stands beyond it.
     """
-    plain = u.device.type != "cpu" or torch.compiler.is_exporting() or needs_composite()
-    if plain:
-        return composite(u, weights)
+    if u.device.type != "cpu" or needs_composite():
+        return composite(u, weights, edges)
     distance: Tensor = _distance(u, weights)
-    return distance
+    return distance if edges is None else torch.where(edges[..., None], distance, 0.0)
 
 
-def composite(u: Field, weights: Tensor) -> Tensor:
+def composite(u: Field, weights: Tensor, edges: Edges | None = None) -> Tensor:
     """Measure it with torch operations."""
     dtype = torch.promote_types(u.dtype, weights.dtype)
-    return (difference(u.to(dtype)) ** 2 @ weights.to(dtype)[:, None]).to(u.dtype)
+    gap = difference(u.to(dtype))
+    if edges is not None:
+        gap = torch.where(edges[..., None], gap, 0.0)
+    return (gap**2 @ weights.to(dtype)[:, None]).to(u.dtype)
 
 
 @numba.njit(parallel=True, **kernels.SUM)
@@ -65,7 +68,7 @@ def distance_adjoint(h, u, weights, out, partial):  # type: ignore[no-untyped-de
         flux = np.zeros(dim, u.dtype)
         for i in range(length):
             here, there = u[b, i], out[b, i]
-            if i + 1 < length:
+            if i + 1 < length and h[b, i, 0] != 0:  # a cut edge may lead to what is no number
                 far, pull = u[b, i + 1], h[b, i, 0]
                 for d in range(dim):
                     gap = far[d] - here[d]
@@ -76,6 +79,7 @@ def distance_adjoint(h, u, weights, out, partial):  # type: ignore[no-untyped-de
             else:
                 for d in range(dim):
                     there[d] = flux[d]
+                    flux[d] = 0
         for d in range(dim):
             partial[b, d] = total[d]
 

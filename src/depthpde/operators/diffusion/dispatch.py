@@ -166,13 +166,18 @@ def as_edges(u: Field, ratio: float | Tensor, problem: Problem) -> PerEdge:
     )
 
 
-def check_problem(problem: Problem, u: Field) -> None:
-    """Refuse the combinations that have no meaning."""
+def check_ends(problem: Problem) -> None:
+    """Refuse ends that the scheme does not have."""
     if problem.scheme is Scheme.UPWIND and problem.boundary is not Boundary.NO_FLUX:
         raise ValueError(
             "`boundary` must be 'no_flux' for the causal upwind scheme (the first site is kept), "
             f"got {problem.boundary.value!r}"
         )
+
+
+def check_problem(problem: Problem, u: Field) -> None:
+    """Refuse the combinations that have no meaning."""
+    check_ends(problem)
     if problem.boundary is Boundary.PERIODIC and problem.dilation > u.shape[1]:
         raise ValueError(
             f"`dilation` must be at most the length {u.shape[1]} with periodic ends, "

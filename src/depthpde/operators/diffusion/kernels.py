@@ -73,7 +73,7 @@ def scalar(u: Field, value: float) -> np.floating[Any]:
 
 def tile_length(batch: int, length: int) -> int:
     """Choose how many sites one task takes: at least eight tasks a thread where length allows."""
-    tasks_per_row = -(-8 * torch.get_num_threads() // batch)
+    tasks_per_row = -(-8 * torch.get_num_threads() // max(batch, 1))
     return max(64, -(-length // tasks_per_row))
 
 

@@ -120,10 +120,10 @@ class Eager(torch.autograd.Function):
 def needs_composite() -> bool:
     """Tell whether a transform is at work that only torch's own operations pass through.
 
-    That is forward mode (``jvp``, ``jacfwd``) and ``torch.func.grad`` and its kin; not ``vmap``
-    alone, nor ordinary autograd.
+    That is forward mode (``jvp``, ``jacfwd``), ``torch.func.grad`` and its kin, and export; not
+    ``vmap`` alone, nor ordinary autograd.
     """
-    if forward_ad._current_level >= 0:
+    if forward_ad._current_level >= 0 or torch.compiler.is_exporting():
         return True
     if torch.compiler.is_compiling():
         return False

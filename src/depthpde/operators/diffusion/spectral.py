@@ -73,6 +73,8 @@ def _adjoint(
 def _semigroup(u: Field, time: Tensor, boundary: Boundary) -> Field:
     """Apply exp(tL) to whole sequences, time [batch | 1, 1, dim | 1]."""
     length = u.shape[1]
+    if not u.numel():  # an empty batch, which the transform refuses
+        return u
     if boundary is Boundary.NO_FLUX:
         u = torch.cat((u, u.flip(1)), dim=1)
     elif boundary is Boundary.FIXED:
