@@ -87,7 +87,7 @@ def effect(
         return _undecided(claim, what, 0 if found is None else found.n)
     low, high = found.interval.low, found.interval.high
     words = (
-        f"{what}: {signed(found.mean)} points over {found.tasks} tasks "
+        f"{what}: {signed(found.mean)} points over {found.tasks} task{'s' * (found.tasks > 1)} "
         f"{spell_interval(found.interval)}"
     )
     sign = 1.0 if size > 0 else -1.0

@@ -130,19 +130,25 @@ def _told(found: Mapping[str, list[str]]) -> list[str]:
 
 
 def _counts(found: Mapping[str, Escape]) -> str:
-    """Spell how many runs of each variant escaped; those of whom all did are told together."""
-    whole = [variant for variant, each in found.items() if each.escaped == each.n]
-    rest = [
-        f"{plain(variant)} {each.escaped}/{each.n}"
-        for variant, each in found.items()
-        if each.escaped < each.n
+    """Spell how many runs of each variant escaped, the largest of several groups as the others."""
+    groups: dict[tuple[int, int], list[str]] = {}
+    for variant, each in found.items():
+        groups.setdefault((each.escaped, each.n), []).append(plain(variant))
+    ordered = sorted(groups.items(), key=lambda group: -group[0][0] / group[0][1])
+    most = max(groups, key=lambda count: len(groups[count]))
+    others = len(groups) > 1 and len(groups[most]) > 2
+    told = [
+        f"{_spell_count(*count)} of {' · '.join(names)}"
+        for count, names in ordered
+        if not (others and count == most)
     ]
-    if not whole:
-        return ", ".join(rest)
-    if len(whole) <= len(rest):
-        all_of = ", ".join(plain(variant) for variant in whole)
-        return f"every run of {all_of}; {', '.join(rest)}"
-    return f"{', '.join(rest)}; every run of all others"
+    return "; ".join([*told, f"{_spell_count(*most)} of the others"] if others else told)
+
+
+def _spell_count(escaped: int, n: int) -> str:
+    if escaped == n:
+        return "every run"
+    return f"{escaped} of {n} runs" if escaped else "no run"
 
 
 def _warnings(evidence: Evidence, overall: Mapping[str, Overall]) -> tuple[str, ...]:
