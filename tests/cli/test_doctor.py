@@ -24,6 +24,9 @@ def config(**changes):
 def healthy():
     return Classifier(config(), generator=torch.Generator().manual_seed(0))
 
+def needy(size):
+    return size
+
 def broken():
     ids = torch.randint(0, 29, (4, 16), generator=torch.Generator().manual_seed(0))
     bare = config(stabilizer=Stabilizer(residual=False))
@@ -65,6 +68,10 @@ def test_hugging_face_models_are_examined(here, capsys):
         "vit"
     )
     assert main(["doctor", "--hf", "bert", "--length", "9"]) == 0
+    short = BertConfig(vocab_size=29, num_hidden_layers=1, max_position_embeddings=8, **sizes)
+    BertModel(short).save_pretrained("short")
+    assert main(["doctor", "--hf", "short"]) == 0
+    assert main(["causality", "--hf", "short"]) == 1
     assert main(["doctor", "--hf", "vit"]) == 0
     out = capsys.readouterr().out
     assert "BertModel · 2 blocks" in out
@@ -141,6 +148,10 @@ def test_every_kind_of_our_models_is_examined_where_its_task_is_not_prepared(
         (["--python", "doctor_models:healthy", "--text", "t"], "`--text` must go with --hf"),
         (["--python", "doctor_models:healthy", "--thresholds", "theirs/config.json"],
          "must hold thresholds for every illness"),
+        (["--python", "doctor_models:healthy", "--out", "theirs"],
+         "`--out` must be a file for the page, got the folder theirs"),
+        (["--python", "doctor_models:needy"], "must name a function without arguments, got"),
+        (["--hf", "theirs"], "`--hf` must be a folder whose model transformers can load"),
     ],
 )  # fmt: skip
 def test_wrong_input_exits_2_with_one_line(here, capsys, arguments, message):

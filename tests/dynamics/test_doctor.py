@@ -112,6 +112,21 @@ def test_a_field_that_is_not_finite_is_an_explosion():
     json.dumps(said.to_dict(), allow_nan=False)
 
 
+def test_a_weight_that_is_no_number_is_an_explosion_and_its_spectrum_is_left_out():
+    patient = classifier(CASE)
+    with torch.no_grad():
+        patient.model.encoder.blocks[2].attention.out.weight[0, 0] = torch.nan
+    said = diagnose(patient.model, patient.batch)
+    assert said.illnesses[0] is Illness.EXPLODING
+    assert said.verdicts[0].evidence == "the field is not finite at block 3"
+    assert said.trajectory.missing["spectrum.weights"] == "weights of block 3 are not finite"
+
+
+def test_one_block_has_no_course():
+    one = {"drift.centred_cosine": [1.0, 0.66], "drift.step_centred_cosine": [0.66]}
+    assert signs(made(one))[Illness.DRIFT].evidence.startswith("cosine to input 0.66 at ")
+
+
 def test_one_sequence_that_is_not_finite_is_an_explosion_too():
     generator = torch.Generator().manual_seed(0)
     layer = torch.nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
@@ -190,6 +205,9 @@ def test_refuses_thresholds_of_another_form(tmp_path):
     path = tmp_path / "mine.json"
     path.write_text('{"entropy_floor": 0.1, "thresholds": {}}')
     with pytest.raises(ValueError, match=r"must hold thresholds for every illness, got without"):
+        Thresholds.read(path)
+    path.write_text("no JSON")
+    with pytest.raises(ValueError, match=r"mine.json` must be JSON with thresholds, got Expecting"):
         Thresholds.read(path)
 
 

@@ -111,6 +111,18 @@ def test_a_leak_that_never_reaches_the_output_is_no_leak():
     assert not check_causality(Unused(causal=False), tokens()).leaks
 
 
+@pytest.mark.parametrize("causal", [False, True])
+def test_what_is_no_number_is_never_called_causal(causal):
+    model = Smooth(causal=causal)
+    with torch.no_grad():
+        model.head[0].weight[:] = torch.nan
+    if causal:
+        with pytest.raises(ValueError, match=r"got NaN at every feature .* from head.0 \(Linear\)"):
+            check_causality(model, tokens())
+    else:
+        assert check_causality(model, tokens()).leak.module == "smoothing"
+
+
 def test_report_is_plain_data():
     told = check_causality(Smooth(causal=False), tokens()).to_dict()
     assert told["leaks"] is True

@@ -72,6 +72,13 @@ def test_refuses_weights_of_another_shape(small, tmp_path):
         Classifier.from_pretrained(tmp_path)
 
 
+def test_refuses_weights_that_are_not_whole(small, tmp_path):
+    Classifier(small()).save_pretrained(tmp_path)
+    (tmp_path / WEIGHTS).write_bytes((tmp_path / WEIGHTS).read_bytes()[:5])
+    with pytest.raises(ValueError, match=r"must be a whole safetensors file, got .* save it again"):
+        Classifier.from_pretrained(tmp_path)
+
+
 def test_names_the_extra_that_the_hub_needs(small, monkeypatch):
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     with pytest.raises(ImportError, match=r"pip install 'depthpde\[hf\]'"):

@@ -5,7 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 
-from depthpde.cli.subject import add_options, from_huggingface, from_python, random_tokens
+from depthpde.cli.subject import (
+    add_options,
+    from_huggingface,
+    from_python,
+    most_sites,
+    random_tokens,
+)
 
 SUMMARY = "change the future of a model's input and name the module through which its past moves"
 EXAMPLES = """examples:
@@ -43,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         model, inputs = from_python(arguments.python)
     if inputs is None:
-        inputs = random_tokens(model, length, arguments.seed)
+        inputs = random_tokens(model, min(length, most_sites(model) or length), arguments.seed)
     report = check_causality(model, inputs, seed=arguments.seed)
     print(json.dumps(report.to_dict()) if arguments.json else report)
     return 1 if report.leaks else 0

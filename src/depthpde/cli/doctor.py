@@ -15,6 +15,7 @@ from depthpde.cli.subject import (
     from_checkpoint,
     from_huggingface,
     from_python,
+    most_sites,
     random_tokens,
     sentences,
 )
@@ -73,6 +74,8 @@ def run(arguments: argparse.Namespace) -> int:
     check_positive("--length", arguments.length)
     if arguments.text is not None and arguments.hf is None:
         raise ValueError("`--text` must go with --hf, whose tokenizer reads it")
+    if arguments.out.is_dir():
+        raise ValueError(f"`--out` must be a file for the page, got the folder {arguments.out}")
     thresholds = Thresholds.read(arguments.thresholds)
     subject = _subject(arguments)
     diagnosis = diagnose(
@@ -109,8 +112,7 @@ def _fed_by_chance(model: nn.Module, arguments: argparse.Namespace) -> Subject:
     if images is not None:
         return Subject(model, images, note=note)
     config: Any = getattr(model, "config", None)
-    longest = getattr(config, "length", None)
-    length = min(arguments.length, longest) if isinstance(longest, int) else arguments.length
+    length = min(arguments.length, most_sites(model) or arguments.length)
     if getattr(config, "plane", None) or getattr(config, "row_length", None):
         length = config.length  # every site has its place on a grid
     first = random_tokens(model, length, arguments.seed, batch=SEQUENCES)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import json
 import sys
 from dataclasses import dataclass
@@ -27,6 +28,8 @@ SENTENCES = (
     "Water boils at a lower temperature in the mountains than at the sea.",
 )
 """What a model that brings its tokenizer is fed by default."""
+POSITIONS = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len")
+"""What other libraries call the number of sites that a model has a place for."""
 VOCABULARIES = (
     "tokenizer.json",
     "tokenizer.model",
@@ -79,9 +82,17 @@ def from_huggingface(folder: Path) -> nn.Module:
             f"`--hf` must be a folder with config.json, got {str(folder)!r}; "
             "make one with model.save_pretrained(folder)"
         )
+    from safetensors import SafetensorError
+
     transformers = _transformers()
     transformers.utils.logging.disable_progress_bar()
-    model: nn.Module = transformers.AutoModel.from_pretrained(folder, local_files_only=True)
+    try:
+        model: nn.Module = transformers.AutoModel.from_pretrained(folder, local_files_only=True)
+    except (OSError, ValueError, RuntimeError, SafetensorError) as error:
+        raise ValueError(
+            f"`--hf` must be a folder whose model transformers can load, got {str(folder)!r}: "
+            f"{error}; save it again with model.save_pretrained(folder)"
+        ) from error
     return model.eval()
 
 
@@ -99,6 +110,13 @@ def from_python(name: str) -> tuple[nn.Module, Any]:
         ) from error
     finally:
         sys.path.pop(0)
+    try:
+        inspect.signature(build).bind()
+    except TypeError as error:
+        raise ValueError(
+            f"`--python` must name a function without arguments, got {name!r}: {error}; wrap it in "
+            "one that has none"
+        ) from error
     made = build()
     model, inputs = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
     if not isinstance(model, nn.Module):
@@ -157,6 +175,13 @@ def sentences(folder: Path, text: Path | None) -> dict[str, Tensor] | None:
     return dict(tokenizer(lines, padding=True, truncation=True, return_tensors="pt"))
 
 
+def most_sites(model: nn.Module) -> int | None:
+    """Return how many sites a model has a place for, as its config says; None if it does not."""
+    config = getattr(model, "config", None)
+    named = (getattr(config, name, None) for name in ("length", *POSITIONS))
+    return next((each for each in named if isinstance(each, int) and each > 0), None)
+
+
 def random_tokens(model: nn.Module, length: int, seed: int, *, batch: int = 2) -> Tensor:
     """Draw tokens for a model that embeds them, or grey levels for one of ours that maps them.
 
@@ -171,7 +196,8 @@ def random_tokens(model: nn.Module, length: int, seed: int, *, batch: int = 2) -
 
     from depthpde import seeds
 
-    words: Any = getattr(getattr(model, "config", None), "vocabulary", None)
+    config = getattr(model, "config", None)
+    words: Any = getattr(config, "vocabulary", None) or getattr(config, "vocab_size", None)
     tables = [each.num_embeddings for each in model.modules() if isinstance(each, nn.Embedding)]
     if words is None and not tables:
         raise ValueError(

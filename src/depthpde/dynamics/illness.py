@@ -83,9 +83,10 @@ def _drift(trajectory: Trajectory) -> Sign | str:
     way = f"with a jump at {where}" if jumps else "smoothly"
     known = [value for _, value in whole.singles()]
     first, last = known[min(1, len(known) - 1)], known[-1]
-    verb = "falls" if last <= first else "goes"
-    text = f"cosine to input {verb} {_cosine(first)} → {_cosine(last)} {way}{_random(whole)}"
-    return Sign(middle, text)
+    course = f"{'falls' if last <= first else 'goes'} {_cosine(first)} → {_cosine(last)} {way}"
+    if len(known) < 3:  # the input itself, and one block
+        course = f"{_cosine(last)} at {whole.singles()[-1][0]}"
+    return Sign(middle, f"cosine to input {course}{_random(whole)}")
 
 
 def _rank(trajectory: Trajectory) -> Sign | str:

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Self
 
 import torch
-from safetensors.torch import load_file
 from torch import nn
 
 from depthpde.dynamics.block import SimulatedBlock
@@ -22,7 +21,7 @@ from depthpde.dynamics.config import SimulatorConfig
 from depthpde.models.classifier import Classifier
 from depthpde.models.config import ModelConfig, TaskLike
 from depthpde.models.language import LanguageModel
-from depthpde.models.pretrained import CONFIG, WEIGHTS, Pretrained
+from depthpde.models.pretrained import CONFIG, WEIGHTS, Pretrained, read_weights
 
 KIND = "simulator"
 """The key of a saved model's config file under which its integration stands."""
@@ -95,7 +94,7 @@ class Simulated(Pretrained):
         said = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
         simulator = SimulatorConfig.from_dict(said[KIND])
         model = cls(config, simulator=simulator, generator=torch.Generator().manual_seed(0))
-        weights = load_file(folder / WEIGHTS)
+        weights, _ = read_weights(folder / WEIGHTS)
         model.to(next(iter(weights.values())).dtype)
         model.load_state_dict(weights)
         return model.eval()

@@ -234,6 +234,9 @@ class Survey:
                     "depthpde.dynamics.measures.spectrum on those you want"
                 )
                 return
+            if not all(bool(each.isfinite().all()) for each in known):
+                self.missing["spectrum.weights"] = f"weights of {self.blocks[k]} are not finite"
+                return
             _add_spectra(pairs, weights, reaction, heads)
         words = {
             "qk": "largest singular value of W_qᵀ W_k / √head_dim, each head",

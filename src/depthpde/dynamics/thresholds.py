@@ -68,7 +68,11 @@ class Thresholds:
     def read(cls, path: str | Path | None = None) -> Thresholds:
         """Read thresholds from a file; from the package's own by default."""
         source = files("depthpde.dynamics") / FILE if path is None else Path(path)
-        return cls.from_dict(json.loads(source.read_text(encoding="utf-8")), str(path or FILE))
+        try:
+            said = json.loads(source.read_text(encoding="utf-8"))
+        except (json.JSONDecodeError, UnicodeDecodeError) as error:
+            raise ValueError(f"`{path}` must be JSON with thresholds, got {error}") from error
+        return cls.from_dict(said, str(path or FILE))
 
     @classmethod
     def from_dict(cls, said: Any, name: str = FILE) -> Thresholds:

@@ -116,6 +116,8 @@ def check_causality(
             leak = _first_leak(comparable, record.take(), cut, tolerance)
             if leak is not None:
                 break
+    if leak is None:
+        _check_seen(comparable)
     return CausalityReport(leak, length, cuts, len(comparable))
 
 
@@ -138,7 +140,10 @@ def _sited(outputs: dict[Key, Output], length: int, axis: int) -> dict[Key, Outp
 def _first_leak(
     before: dict[Key, Output], after: dict[Key, Output], cut: int, tolerance: float | None
 ) -> Leak | None:
-    """Find the first module whose past moved, if it reaches the model's own output."""
+    """Find the first module whose past moved, if it reaches the model's own output.
+
+    What is no number cannot be seen to move: behind such an output every module's past counts.
+    """
     leaks = {}
     for key, output in before.items():
         if key in after and after[key].tensor.shape == output.tensor.shape:
@@ -146,9 +151,27 @@ def _first_leak(
             if leak is not None:
                 leaks[key] = leak
     own = [key for key in before if key[0] == ""]
-    if own and not any(key in leaks for key in own):
+    seen = not any(_is_blind(before[key]) for key in own)
+    if own and seen and not any(key in leaks for key in own):
         return None
     return next(iter(leaks.values()), None)
+
+
+def _check_seen(outputs: dict[Key, Output]) -> None:
+    """Refuse to call a model causal whose own output holds no number."""
+    own = [output for key, output in outputs.items() if key[0] == ""] or list(outputs.values())
+    if any(_is_blind(output) for output in own):
+        first = next(output for output in outputs.values() if _is_blind(output))
+        raise ValueError(
+            "`model` must give numbers for its causality to be told, got NaN at every feature of a "
+            f"site from {first.module} ({first.kind}) on; mend its weights, or check a part of it"
+        )
+
+
+def _is_blind(output: Output) -> bool:
+    """Tell whether some site holds no number at all: it cannot be seen to move."""
+    by_site = output.tensor.isnan().movedim(output.axis, 0).flatten(1)
+    return bool(by_site.all(dim=1).any()) and by_site.numel() > 0
 
 
 def _compare(output: Output, after: Tensor, cut: int, tolerance: float | None) -> Leak | None:

@@ -9,11 +9,13 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from depthpde.files import write_whole
 from depthpde.insertion.compiled import check_not_compiled
 from depthpde.insertion.container import PREFIX, Inserted
 from depthpde.insertion.family import Side
 from depthpde.layers.ratio import BoundedRatio
 from depthpde.models.position import Position, Route
+from depthpde.models.pretrained import read_weights
 from depthpde.operators.diffusion.problem import Problem
 
 
@@ -67,25 +69,22 @@ class Insertion:
 
     def save(self, path: str | Path) -> None:
         """Write the added weights alone, as safetensors."""
-        from safetensors.torch import save_file
+        from safetensors.torch import save
 
         about = {
             "position": self.position.value,
             "route": self.route.value,
             "layers": self._meaning,
         }
-        save_file(self._weights(), str(path), metadata=about)
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        write_whole(Path(path), save(self._weights(), metadata=about))
 
     def load(self, path: str | Path) -> None:
         """Read added weights that `save` wrote, for the same places and shapes."""
-        from safetensors import safe_open
-
         if not Path(path).is_file():
             raise FileNotFoundError(f"`path` must be a file that save() wrote, got {str(path)!r}")
-        own = self._weights()
-        with safe_open(str(path), framework="pt") as file:
-            given = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            meaning = (file.metadata() or {}).get("layers", self._meaning)
+        own, (given, about) = self._weights(), read_weights(Path(path))
+        meaning = about.get("layers", self._meaning)
         if set(given) != set(own):
             raise ValueError(
                 f"`path` must hold {_some(set(own) - set(given) or own)}, got {_some(given)}; "

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
-from safetensors.torch import load_file, save_file
-from torch import nn
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
 
 from depthpde import __version__
 from depthpde.models.config import ModelConfig
@@ -81,7 +82,7 @@ class Pretrained(nn.Module):
         config = cls._read_config(folder / CONFIG)
         # The first weights are replaced at once, so any will do; torch's own stream stays put.
         model = cls(config, generator=torch.Generator().manual_seed(0))
-        weights = load_file(folder / WEIGHTS)
+        weights, _ = read_weights(folder / WEIGHTS)
         model.to(next(iter(weights.values())).dtype)
         try:
             model.load_state_dict(weights)
@@ -101,6 +102,18 @@ class Pretrained(nn.Module):
                 "load it with the class of that name"
             )
         return ModelConfig.from_dict(said["config"])
+
+
+def read_weights(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Return the tensors of a safetensors file and what it says of them, or say why it cannot."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            names = list(file.keys())
+            return {name: file.get_tensor(name) for name in names}, file.metadata() or {}
+    except SafetensorError as error:
+        raise ValueError(
+            f"`{path}` must be a whole safetensors file, got {error}; copy or save it again"
+        ) from error
 
 
 def _folder(path: str | Path) -> Path:
