@@ -122,7 +122,8 @@ def test_it_stays_within_its_budget_and_says_what_it_cost(clock):
     assert 3 <= len(looks) <= 5, "others were put off"
     assert all(each["overhead"] <= 0.2 for each in doctor.history[1:])
     assert said[-1].startswith(f"doctor: {len(looks)} looks, every 1 updates, took ")
-    assert "% of the training time; healthy at the last" in said[-1]
+    assert said[-1].endswith(f"; healthy at the last, update {looks[-1]} of 60")
+    assert "% of the training time; " in said[-1]
 
 
 def test_it_speaks_when_the_grade_changes():

@@ -141,8 +141,11 @@ class Doctor:
         """Say how often it looked and what that cost."""
         looks = f"{len(self.history)} look{'s' * (len(self.history) != 1)}"
         cost = f"{self.spent:.2f} s, {100 * self.overhead:.1f} % of the training time"
-        worst = "" if self.diagnosis is None else f"; {self.diagnosis.grade.value} at the last"
-        return f"doctor: {looks}, every {self.every} updates, took {cost}{worst}"
+        last = ""
+        if self.diagnosis is not None:
+            when = f"update {self.history[-1]['update']} of {self.update}"
+            last = f"; {self.diagnosis.grade.value} at the last, {when}"
+        return f"doctor: {looks}, every {self.every} updates, took {cost}{last}"
 
     def _can_afford(self) -> bool:
         """Tell whether a look that costs what the last one did keeps within the budget."""
