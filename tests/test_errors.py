@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+
 import pytest
 import torch
 
@@ -34,6 +36,48 @@ def test_a_wrong_name_lists_the_set_and_the_nearest():
         errors.check_one_of("scheme", "explict", Scheme)
     with pytest.raises(ValueError, match=r"got 'zzz'$"):
         errors.check_name("scheme", "zzz", Scheme)
+
+
+def test_a_name_is_suggested_only_where_it_is_near():
+    names = ["learning_rate", "floor", "clip"]
+    assert errors.nearest("lerning_rate", names) == "learning_rate"
+    assert errors.nearest("flor", names) == "floor"
+    assert errors.nearest("lr", names) is None
+    with pytest.raises(ValueError, match=r"one of learning_rate, floor, clip, got 'lr'$"):
+        errors.check_name("key", "lr", names)
+
+
+def test_a_folder_that_can_be_made_and_written_passes_and_nothing_is_made(tmp_path):
+    for folder in (tmp_path, tmp_path / "a" / "b"):
+        assert errors.check_folder("--out", folder) == folder
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("inside", ["", "below/that"])
+def test_a_file_in_the_place_of_a_folder_is_refused(tmp_path, inside):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(
+        OSError,
+        match=r"^`--out` must be a folder that can be written, got .*file.* \(Not a directory\); "
+        "choose another$",
+    ):
+        errors.check_folder("--out", tmp_path / "file" / inside)
+
+
+def test_a_folder_without_write_permission_is_refused(tmp_path):
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o555)
+    tmp_path.chmod(0o755)
+    number = os.fork()
+    if not number:  # root may write anywhere, so a child is nobody
+        if os.geteuid() == 0:
+            os.setuid(65534)
+        try:
+            errors.check_folder("--out", closed)
+        except OSError as error:
+            os._exit(7 if "(Permission denied); choose another" in str(error) else 1)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(number, 0)[1]) == 7
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,15 @@ import difflib
 import math
 from collections.abc import Iterable
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 Choice = TypeVar("Choice", bound=StrEnum)
+NEAR = 0.6
+"""How alike two names must be, from 0 to 1, for the one to be meant by the other."""
 
 
 def check_positive(name: str, value: int) -> int:
@@ -39,9 +42,15 @@ def check_name(name: str, value: str, known: Iterable[str]) -> str:
     names = [str(each) for each in known]
     if value in names:
         return value
-    near = difflib.get_close_matches(str(value), names, n=1, cutoff=0.5)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
+    near = nearest(value, names)
+    hint = "" if near is None else f"; did you mean {near!r}?"
     raise ValueError(f"`{name}` must be one of {', '.join(names)}, got {value!r}{hint}")
+
+
+def nearest(value: str, names: Iterable[str]) -> str | None:
+    """Return the name that was most likely meant; None where none is near."""
+    near = difflib.get_close_matches(str(value), list(names), n=1, cutoff=NEAR)
+    return near[0] if near else None
 
 
 def check_one_of(name: str, value: str | Choice, choices: type[Choice]) -> Choice:
@@ -49,6 +58,21 @@ def check_one_of(name: str, value: str | Choice, choices: type[Choice]) -> Choic
     if isinstance(value, choices):
         return value
     return choices(check_name(name, str(value), choices))
+
+
+def check_folder(name: str, folder: Path) -> Path:
+    """Return a folder that can be written, or say what is wrong with it; nothing is made."""
+    from tempfile import TemporaryFile
+
+    try:
+        there = next(each for each in (folder, *folder.parents) if each.exists())
+        with TemporaryFile(dir=there):
+            return folder
+    except OSError as error:
+        raise OSError(
+            f"`{name}` must be a folder that can be written, got {folder} ({error.strerror}); "
+            "choose another"
+        ) from error
 
 
 def check_field(name: str, u: Tensor, *, dim: int | None = None) -> Tensor:

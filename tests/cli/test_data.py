@@ -1,11 +1,14 @@
+import dataclasses
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from depthpde.cli.data import ACTIONS
 from depthpde.cli.main import main
 from depthpde.data.tasks import TASKS
 
@@ -54,20 +57,44 @@ def test_what_is_prepared_is_not_prepared_again_unless_forced_or_other(out: Path
 def test_another_seed_and_a_broken_manifest_are_prepared_anew(out: Path, capsys) -> None:
     base = ["data", "prepare", "pathfinder-mini", "--out", str(out)]
     assert main([*base, "--seed", "1"]) == 0
+    assert "it is of seed 0, not 1; it is prepared again" in capsys.readouterr().err
     assert json.loads((out / "pathfinder-mini" / "manifest.json").read_text())["seed"] == 1
     (out / "pathfinder-mini" / "manifest.json").write_text("{}")
+    capsys.readouterr()
     assert main(base) == 0
+    assert "its manifest cannot be read; it is prepared again" in capsys.readouterr().err
     assert json.loads((out / "pathfinder-mini" / "manifest.json").read_text())["seed"] == 0
+
+
+def test_damaged_files_are_told_and_prepared_anew(out: Path, tmp_path: Path, capsys) -> None:
+    folder, where = tmp_path / "listops-mini", ["--out", str(tmp_path)]
+    shutil.copytree(out / "listops-mini", folder)
+    (folder / "train.tokens.u8").write_bytes(b"")
+    advice = f"run: depthpde data prepare listops-mini --out {tmp_path}\n"
+    assert main(["data", "show", "listops-mini", *where]) == 2
+    assert capsys.readouterr().err.endswith(f" bytes, got 0; {advice}")
+    assert main(["data", "list", *where]) == 0
+    assert f"damaged: listops-mini — {advice}" in capsys.readouterr().out
+    assert main(["data", "list", "--json", *where]) == 0
+    status = {row["task"]: row["status"] for row in said(capsys)["tasks"]}
+    assert status["listops-mini"] == "damaged"
+    assert main(["data", "prepare", "listops-mini", *where]) == 0
+    assert "bytes, got 0; it is prepared again" in capsys.readouterr().err
+    assert main(["data", "verify", *where]) == 0
+    assert main(["data", "prepare", "listops-mini", *where]) == 0
+    assert "prepared already" in capsys.readouterr().err
 
 
 def test_verify_is_0_when_whole_and_1_when_changed(out: Path, tmp_path: Path, capsys) -> None:
     assert main(["data", "verify", "--out", str(out)]) == 0
     assert "listops-mini: whole" in capsys.readouterr().out
     folder = tmp_path / "listops-mini"
-    subprocess.run(["cp", "-r", out / "listops-mini", folder], check=True)
+    shutil.copytree(out / "listops-mini", folder)
     (folder / "test.tokens.u8").write_bytes(b"short")
     assert main(["data", "verify", "listops-mini", "--out", str(tmp_path)]) == 1
-    assert "has changed since it was prepared" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "has changed since it was prepared" in told
+    assert told.endswith(f"run: depthpde data prepare listops-mini --force --out {tmp_path}\n")
     assert main(["data", "verify", "--out", str(tmp_path), "--json"]) == 1
     assert len(said(capsys)["problems"]["listops-mini"]) == 1
 
@@ -103,11 +130,23 @@ def test_a_task_without_its_files_is_2_alone_and_1_among_others(tmp_path: Path, 
         (["show", "text"], "is not prepared"),
         (["show", "text", "--count", "0"], "`count` must be at least 1"),
         (["verify"], "holds no prepared task"),
+        (["verify", "listop"], "did you mean 'listops'?"),
     ],
 )
 def test_wrong_input_is_2_and_says_what_to_do(tmp_path: Path, capsys, arguments, says) -> None:
     assert main(["data", *arguments, "--out", str(tmp_path / "out")]) == 2
     assert says in capsys.readouterr().err
+
+
+def test_an_older_recipe_is_prepared_anew(out: Path, capsys, monkeypatch) -> None:
+    newer = dataclasses.replace(TASKS["listops-mini"], generator=99)
+    monkeypatch.setitem(TASKS, "listops-mini", newer)
+    assert main(["data", "list", "--out", str(out)]) == 0
+    assert "outdated: listops-mini — run: depthpde data prepare" in capsys.readouterr().out
+    assert main(["data", "prepare", "listops-mini", "--out", str(out)]) == 0
+    assert "of another version of its recipe; it is prepared again" in capsys.readouterr().err
+    monkeypatch.undo()
+    assert main(["data", "prepare", "listops-mini", "--out", str(out), "--force"]) == 0
 
 
 def test_all_takes_what_is_there(tmp_path: Path, capsys, monkeypatch) -> None:
@@ -143,3 +182,24 @@ def test_help_shows_examples_without_torch() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.count("depthpde data ") >= 6
     assert done.stdout.strip().endswith("False")
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_every_action_explains_itself_and_its_words_with_two_examples(action: str, capsys) -> None:
+    with pytest.raises(SystemExit):
+        main(["data", action, "--help"])
+    text = capsys.readouterr().out
+    assert text.count(f"  depthpde data {action}") >= 2
+    assert f"\n\n{ACTIONS[action]}\n\n" in text
+    options = text.partition("\noptions:\n")[2].partition("\nexamples:\n")[0]
+    arguments = text.partition("positional arguments:\n")[2].partition("\n\n")[0]
+    for line in (*arguments.splitlines(), *options.splitlines()):
+        if line.startswith("  ") and not line.startswith("   "):
+            assert "  " in line.strip(), f"{line} has no words"
+
+
+def test_the_documentation_tells_the_trivial_lines_that_the_commands_print(out: Path) -> None:
+    manifest = json.loads((out / "listops-mini" / "manifest.json").read_text())
+    lines = sorted(manifest["facts"]["baselines"].values())
+    told = " / ".join(f"{each:.1f}" for each in lines)
+    assert f"depth 4 | {told} |" in (ROOT / "docs" / "data.md").read_text()

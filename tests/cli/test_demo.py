@@ -53,6 +53,14 @@ def test_a_second_demo_computes_nothing_and_says_the_same_to_scripts(shown, caps
     assert {each.status["attempts"] for each in read_records(out).found.values()} == {1}
 
 
+def test_one_seed_and_one_process_are_not_many(shown, capsys):
+    words, _ = shown
+    assert main([*words, "--seeds", "1", "--workers", "1"]) == 0
+    told = capsys.readouterr()
+    assert "4 runs of 4 updates in 1 process\n" in told.err
+    assert "One small task and 1 seed\ncannot show" in told.out
+
+
 def test_wrong_numbers_are_answered(tmp_path, capsys):
     assert main(["demo", "--seeds", "0", "--out", str(tmp_path)]) == 2
     assert "`seeds` must be at least 1, got 0" in capsys.readouterr().err

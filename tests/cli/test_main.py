@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import subprocess
 import sys
 import time
 
 import pytest
 
-from depthpde.cli.main import VERBS, main
+from depthpde.cli.main import VERBS, Parser, main, parser
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -40,6 +42,101 @@ def test_a_wrong_verb_exits_with_2():
     assert done.returncode == 2
     assert "did you mean 'theory'?" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (
+            "train listops-mini --postion after_embedding",
+            "train: unknown option --postion; did you mean --position? see depthpde train --help",
+        ),
+        (
+            "train --postion=after_embedding",
+            "train: unknown option --postion; did you mean --position? see depthpde train --help",
+        ),
+        (
+            "train text-mini -seed 3",
+            "train: unknown option -seed; did you mean --seed? see depthpde train --help",
+        ),
+        ("train --zzz", "train: unknown option --zzz; see depthpde train --help"),
+        ("train text-mini --lr 1", "train: unknown option --lr; see depthpde train --help"),
+        (
+            "train listops-mini --updates abc",
+            "train: argument --updates: invalid int value: 'abc'; see depthpde train --help",
+        ),
+        (
+            "doctor --checkpont runs/0123",
+            "doctor: unknown option --checkpont; did you mean --checkpoint? "
+            "see depthpde doctor --help",
+        ),
+        (
+            "data list --jsn",
+            "data list: unknown option --jsn; did you mean --json? see depthpde data list --help",
+        ),
+        ("train one two", "train: unexpected word 'two'; see depthpde train --help"),
+        (
+            "report",
+            "report: the following arguments are required: RESULTS; see depthpde report --help",
+        ),
+    ],
+)
+def test_wrong_words_are_told_in_one_line_by_the_verb_they_were_said_to(words, told, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(words.split())
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == f"depthpde {told}\n"
+
+
+def test_a_wrong_option_before_any_verb_names_the_nearest(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["--verson"])
+    assert ended.value.code == 2
+    told = "depthpde: unknown option --verson; did you mean --version? see depthpde --help\n"
+    assert capsys.readouterr().err == told
+
+
+def test_every_verb_and_action_tells_in_one_line():
+    def below(one):
+        inner = [each for each in one._actions if each.nargs == "A..."]
+        return [one, *(each for a in inner for sub in a.choices.values() for each in below(sub))]
+
+    found = below(parser())
+    assert len(found) > len(VERBS) + 4
+    assert all(type(each) is Parser for each in found)
+
+
+def test_an_option_may_be_shortened_and_its_value_may_look_like_one():
+    said = parser().parse_args(["train", "--pos", "after_ffn", "--set", "--a b", "--", "--text"])
+    assert (said.position, said.changes, said.task) == (["after_ffn"], ["--a b"], "--text")
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (
+            FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), "there"),
+            "there: cannot be read or written (File exists); name another, or let --debug show",
+        ),
+        (
+            OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)),
+            "a file: cannot be read or written (No space left on device); name another, or let",
+        ),
+        (OSError(errno.EIO, "a word of ours; do that", b"here"), "here: a word of ours; do that\n"),
+        (OSError("`--out` must be ours"), "`--out` must be ours\n"),
+    ],
+)
+def test_an_error_of_the_system_is_told_with_its_file_and_without_its_number(
+    error, told, monkeypatch, capsys
+):
+    from depthpde.cli import env
+
+    def fails(arguments):
+        raise error
+
+    monkeypatch.setattr(env, "run", fails)
+    assert main(["env"]) == 2
+    assert capsys.readouterr().err.startswith(f"depthpde env: {told}")
 
 
 def test_without_a_verb_the_help_is_shown(capsys):

@@ -48,6 +48,24 @@ def test_an_empty_folder_says_how_to_make_one_and_exits_2(tmp_path, capsys):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_file_in_the_place_of_the_report_is_refused_before_any_work(results, tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    assert main(["report", str(results), "--out", str(tmp_path / "file")]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("depthpde report: `--out` must be a folder that can be written, got ")
+    assert told.count("\n") == 1
+
+
+def test_a_page_that_is_not_there_is_refused_before_any_work(results, tmp_path, capsys):
+    words = ["report", str(results), "--out", str(tmp_path / "out"), "--fill"]
+    for page in (tmp_path / "nope.md", tmp_path):
+        assert main([*words, str(page)]) == 2
+        told = capsys.readouterr().err
+        assert f"`--fill` must name pages that are there, got {page}; write it first" in told
+        assert told.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_folder_without_any_result_exits_1_and_names_what_is_broken(tmp_path, capsys):
     (tmp_path / "runs" / "0123").mkdir(parents=True)
     assert main(["report", str(tmp_path)]) == 1

@@ -100,6 +100,24 @@ def test_an_experiment_of_paper_b_is_judged_by_what_is_recorded(
     assert len(read_records(tmp_path).found) == 1
 
 
+def test_the_prepared_tasks_are_those_of_the_folder_named(cache, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "none"))
+    words = ["reproduce", "discretization", "--scale", "quick", "--seeds", "1"]
+    named = ["--prepared", str(cache / "depthpde" / "data"), "--out", str(tmp_path / "results")]
+    assert main([*words, *named]) == 0
+    assert main([*words, *named, "--judge"]) == 0
+    assert not (tmp_path / "none").exists()
+
+
+def test_the_folder_of_prepared_tasks_reaches_the_runs_of_a_grid(tmp_path):
+    (tmp_path / "file").write_text("")
+    words = ["reproduce", "commutation", *ASKED, "--out", str(tmp_path)]
+    assert main([*words, "--prepared", str(tmp_path / "file")]) == 1
+    failed = read_records(tmp_path).found.values()
+    assert len(failed) == 8
+    assert all(str(tmp_path / "file") in each.status["error"] for each in failed)
+
+
 def test_the_device_reaches_the_runs_of_paper_b(cache, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
     words = ["reproduce", "discretization", "--scale", "quick", "--seeds", "1"]

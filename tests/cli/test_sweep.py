@@ -71,6 +71,24 @@ def test_a_grid_of_ones_own_is_computed_shown_and_not_computed_again(command, tm
     assert {cell["state"] for cell in grid["cells"]} == {"done"}
 
 
+def test_the_status_names_a_grid_that_cannot_be_read(command, tmp_path, capsys):
+    assert main([*command, "--workers", "0", "--seeds", "1"]) == 0
+    bad = tmp_path / "out" / "grids" / "bad.json"
+    bad.write_text("{half")
+    capsys.readouterr()
+    assert main(["sweep", "status", str(tmp_path / "out")]) == 0
+    told = capsys.readouterr()
+    assert told.out.startswith("tiny · 2 of 2 recorded\n")
+    assert told.err.startswith(f"unread: {bad} must be JSON, but ")
+    assert main(["sweep", "status", str(tmp_path / "out"), "--json"]) == 0
+    assert list(json.loads(capsys.readouterr().out)["unread"]) == [str(bad)]
+    (tmp_path / "out" / "grids" / "tiny.json").unlink()
+    assert main(["sweep", "status", str(tmp_path / "out")]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith(f"depthpde sweep: {bad} must be JSON, but ")
+    assert "move it away and the same sweep writes it again" in told
+
+
 def test_ctrl_c_saves_and_exits_with_130(command, tmp_path):
     grid = GRID | {"training": {"updates": 10**5, "warmup": 1, "batch_size": 8}, "seeds": 1}
     (tmp_path / "tiny.json").write_text(json.dumps(grid))

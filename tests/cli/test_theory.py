@@ -60,11 +60,15 @@ def test_an_unknown_claim_names_the_nearest_and_exits_2(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_cannot_be_made_is_one_line_and_exits_2(tmp_path: Path) -> None:
+@pytest.mark.parametrize("out", ["file", "file/below"])
+def test_a_folder_that_cannot_be_made_is_refused_before_anything_is_computed(
+    out: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "file").write_text("")
-    done = depthpde("theory", "--only", "spectrum", "--out", "file/below", cwd=tmp_path)
-    assert done.returncode == 2
-    assert done.stderr.splitlines()[-1].startswith("depthpde theory: ")
+    assert main(["theory", "--only", "spectrum", "--out", str(tmp_path / out)]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("depthpde theory: `--out` must be a folder that can be written, got ")
+    assert told.count("\n") == 1
 
 
 @pytest.mark.parametrize(

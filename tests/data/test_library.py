@@ -5,10 +5,10 @@ import pytest
 
 from depthpde.data import library
 from depthpde.data.library import (
+    condition,
     default_data,
     default_out,
     folder_of,
-    is_current,
     load,
     prepare,
     prepared_tasks,
@@ -63,13 +63,15 @@ def test_protocols_lie_side_by_side(tmp_path: Path) -> None:
 def test_what_is_not_prepared_says_what_to_run(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"not prepared .* run: depthpde data prepare text"):
         load("text", "train", out=tmp_path)
-    with pytest.raises(FileNotFoundError, match="holds no prepared task; run: depthpde data prep"):
+    with pytest.raises(FileNotFoundError, match=r"no prepared task; run: .* --all-mini --out \S+$"):
         verify(tmp_path)
     assert prepared_tasks(tmp_path / "nowhere") == {}
 
 
 def test_advice_names_the_protocol(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"data prepare text --protocol lra-2020$"):
+    with pytest.raises(
+        FileNotFoundError, match=r"data prepare text --protocol lra-2020 --out \S+$"
+    ):
         load("text", "train", out=tmp_path, protocol="lra-2020")
 
 
@@ -82,7 +84,17 @@ def test_arrays_of_an_older_recipe_are_refused(tmp_path: Path, monkeypatch) -> N
         load("listops-mini", "train", out=tmp_path)
     (why,) = verify(tmp_path)["listops-mini"]
     assert "comes from version" in why
-    assert not is_current(tmp_path / "listops-mini")
+    assert condition(tmp_path / "listops-mini") == "outdated"
+
+
+@pytest.mark.usefixtures("small")
+def test_a_folder_is_prepared_only_if_its_files_have_their_sizes(tmp_path: Path) -> None:
+    folder = prepare("listops-mini", out=tmp_path)
+    assert condition(folder) == "prepared"
+    (folder / "train.tokens.u8").write_bytes(b"")
+    assert condition(folder) == "damaged"
+    (folder / "manifest.json").write_text("{")
+    assert condition(folder) == "damaged"
 
 
 @pytest.mark.usefixtures("small")
@@ -93,6 +105,16 @@ def test_verifying_finds_what_changed(tmp_path: Path) -> None:
     path.write_bytes(bytes(len(path.read_bytes())))
     assert "has changed" in verify(tmp_path, ["listops-mini"])["listops-mini"][0]
     assert "not prepared" in verify(tmp_path, ["text"])["text"][0]
+
+
+def test_verifying_refuses_a_task_or_protocol_that_nobody_knows(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"`task` must be one of .* did you mean 'listops'\?"):
+        verify(tmp_path, ["listop"])
+    with pytest.raises(ValueError, match=r"did you mean 'lra-2020'\?"):
+        verify(tmp_path, ["text@lra-2019"])
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "manifest.json").write_text("{")
+    assert "is not a manifest" in verify(tmp_path, ["mine"])["mine"][0]
 
 
 def test_unknown_names_are_refused_with_the_nearest(tmp_path: Path) -> None:

@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from depthpde.data.prepared import problems, read_manifest, read_split
+from depthpde.data.prepared import (
+    default_out,
+    how_to_prepare,
+    misfits,
+    prepare_command,
+    problems,
+    read_manifest,
+    read_split,
+)
 from depthpde.data.store import MANIFEST, Writer
 
 HEADER = {"task": "x", "kind": "sequence", "shift": 1, "length": 9, "classes": 3, "vocabulary": 9}
@@ -76,6 +84,25 @@ def test_refuses_a_missing_file_and_an_unknown_split(folder: Path) -> None:
         read_split(folder, "train")
 
 
+def test_advice_names_the_folder_unless_it_is_the_default_one(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert how_to_prepare(default_out() / "text") == "depthpde data prepare text"
+    there = f"depthpde data prepare text --protocol lra-2020 --force --out {tmp_path}"
+    assert how_to_prepare(tmp_path / "text@lra-2020", "--force") == there
+    assert prepare_command(Path("my data"), "--all-mini").endswith("--all-mini --out 'my data'")
+
+
+def test_a_file_of_another_size_is_seen_without_reading_it(folder: Path) -> None:
+    manifest = read_manifest(folder)
+    assert misfits(folder, manifest) == []
+    (folder / "train.tokens.u8").write_bytes(b"")
+    (folder / "train.labels.u8").unlink()
+    assert sorted(misfits(folder, manifest)) == [
+        f"{folder}/train.labels.u8 is missing",
+        f"{folder}/train.tokens.u8 must have 9 bytes, got 0",
+    ]
+
+
 def test_a_changed_byte_a_missing_file_and_a_bad_manifest_are_found(folder: Path) -> None:
     tokens = folder / "train.tokens.u8"
     raw = tokens.read_bytes()
@@ -87,14 +114,24 @@ def test_a_changed_byte_a_missing_file_and_a_bad_manifest_are_found(folder: Path
     assert "is not a manifest" in problems(folder)[0]
 
 
+def test_the_last_problem_says_what_to_do_about_all(folder: Path) -> None:
+    for name in ("train.tokens.u8", "train.labels.u8"):
+        (folder / name).write_bytes(b"")
+    first, last = problems(folder)
+    assert "run:" not in first
+    assert last.endswith(f"; run: depthpde data prepare x --force --out {folder.parent}")
+
+
 def test_arrays_that_contradict_the_manifest_are_found(folder: Path) -> None:
     change(folder, classes=2)
-    assert problems(folder) == [f"{folder}: train has a label outside 0 … 1"]
+    (told,) = problems(folder)
+    assert told.startswith(f"{folder}: train has a label outside 0 … 1; run: ")
     with Writer(folder) as writer:
         writer.append("train", np.zeros(3, np.uint8), np.array([3]), np.array([0]))
         writer._columns["train.offsets"].append(np.array([2]))
         writer.finish(HEADER)
-    assert problems(folder) == [f"{folder}: the offsets of train do not cover its tokens"]
+    (told,) = problems(folder)
+    assert told.startswith(f"{folder}: the offsets of train do not cover its tokens; run: ")
 
 
 def test_a_pair_beyond_its_documents_is_found(tmp_path: Path) -> None:
@@ -102,4 +139,5 @@ def test_a_pair_beyond_its_documents_is_found(tmp_path: Path) -> None:
         writer.append("documents", np.zeros(3, np.uint8), np.array([3]), None)
         writer.append_pairs("train", np.array([[0, 7]]), np.array([1]))
         folder = writer.finish(HEADER | {"kind": "pair"})
-    assert problems(folder) == [f"{folder}: train has a pair beyond its documents"]
+    (told,) = problems(folder)
+    assert told.startswith(f"{folder}: train has a pair beyond its documents; run: ")

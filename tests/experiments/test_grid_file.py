@@ -77,10 +77,11 @@ def test_a_file_without_a_name_has_that_of_its_file(tmp_path):
         ({"variants": {"a": {"mdel": {}}}}, "`variants.a` must be one of .*did you mean 'model'"),
         ({"variants": {"a": {"model": 3}}}, "`a.model` must be a mapping, got 3"),
         ({"tasks": "listops-mini"}, "`tasks` must be a list, got 'listops-mini'"),
-        ({"tasks": ["listop-mini"]}, "`preset` 'mini' must be of a task it knows"),
+        ({"tasks": ["listop-mini"]}, "`task` must be one of .*did you mean 'listops-mini'"),
+        ({"tasks": ["listops"]}, "`preset` 'mini' must be of a task it knows, got 'listops'"),
         ({"seeds": "six"}, "`seeds` must be a whole number, or a list of such, got 'six'"),
         ({"seeds": [0, -1]}, "`seeds` must be a whole number, or a list"),
-        ({"preset": "maxi"}, "`preset` must be one of .*did you mean 'mini'"),
+        ({"preset": "minni"}, "`preset` must be one of .*did you mean 'mini'"),
     ],
 )
 def test_what_is_wrong_with_a_file_is_said(tmp_path, changes, message):

@@ -123,6 +123,11 @@ def test_refuses_an_unknown_preset_and_names_the_nearest():
         preset("lra2020", "listops")
 
 
+def test_refuses_what_is_no_task_and_names_the_nearest():
+    with pytest.raises(ValueError, match=r"`task` must be one of.*did you mean 'listops-mini'"):
+        preset("mini", "listop-mini")
+
+
 def test_refuses_a_task_that_a_preset_says_nothing_about():
     with pytest.raises(ValueError, match=r"`preset` 'mini' must be of a task it knows, got 'text'"):
         preset("mini", "text")

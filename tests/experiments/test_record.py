@@ -18,6 +18,7 @@ from depthpde.experiments.record import (
     read_grids,
     read_record,
     read_records,
+    unread_grids,
     write_grid,
 )
 from depthpde.files import write_json
@@ -64,6 +65,23 @@ def test_a_line_that_is_being_written_is_not_read(tmp_path):
     assert read_record(folder).points() == [{"kind": "point", "update": 1}]
 
 
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("{half", r"metrics\.jsonl, line 2, must be JSON, but .*; remove the line"),
+        ("[" * 100_000, r"metrics\.jsonl, line 2, must be JSON, but .*; remove the line"),
+        ("[1]", r"line 2, must be an object with a kind, got \[1\]; remove the line"),
+        ('{"update": 1}', "line 2, must be an object with a kind, got "),
+    ],
+)
+def test_a_line_of_a_curve_that_cannot_be_read_is_named(tmp_path, line, words):
+    folder = make(tmp_path)
+    whole = json.dumps({"kind": "point", "update": 1}) + "\n"
+    (folder / "metrics.jsonl").write_text(f"{whole}{line}\n{whole}")
+    with pytest.raises(ValueError, match=words):
+        read_record(folder).points()
+
+
 def test_one_broken_record_hides_no_other(tmp_path):
     make(tmp_path, "a" * 16)
     (make(tmp_path, "b" * 16) / "config.json").write_text("{")
@@ -76,8 +94,10 @@ def test_one_broken_record_hides_no_other(tmp_path):
 @pytest.mark.parametrize(
     ("file", "text", "words"),
     [
-        ("config.json", "{", "must be JSON, but .* it was not written whole"),
-        ("config.json", "[]", "must hold an object, got list"),
+        ("config.json", "{", "must be JSON, but .* it was not written whole: move .* away"),
+        ("config.json", "[]", "must hold an object, got list; move .* away"),
+        ("result.json", "{", "must be JSON, but .* move .* the same command computes it again"),
+        ("status.json", "{", "must be JSON, but .* move .* the same command computes it again"),
         ("config.json", '{"format": 7}', "must be of format 1, got 7"),
         ("config.json", '{"format": 1, "config": {}}', "must hold a config with a task and a seed"),
         (
@@ -90,18 +110,22 @@ def test_one_broken_record_hides_no_other(tmp_path):
             '{"format": 1, "config": {"task": "t", "seed": null}}',
             "must name a task and number a seed, got 't' and None",
         ),
-        ("result.json", '{"format": 1, "status": "running"}', "must be a result of format 1"),
+        (
+            "result.json",
+            '{"format": 1, "status": "running"}',
+            "must be a result of format 1; move .* away",
+        ),
         (
             "result.json",
             '{"format": 1, "status": "done", "test": {"accuracy": NaN}}',
-            "must tell a test accuracy in percent, got nan",
+            "must tell a test accuracy in percent, got nan; move .* away",
         ),
         (
             "result.json",
             '{"format": 1, "status": "done", "ratios": null}',
-            "must hold ratios by name, got None",
+            "must hold ratios by name, got None; move .* away",
         ),
-        ("status.json", '{"state": "asleep"}', "must tell a state, got 'asleep'"),
+        ("status.json", '{"state": "asleep"}', "must tell a state, got 'asleep'; move .* away"),
     ],
 )
 def test_says_what_is_wrong_with_a_record(tmp_path, file, text, words):
@@ -130,7 +154,11 @@ def test_a_grid_that_is_none_is_left_out_and_says_why_when_asked(tmp_path):
     path = write_grid(tmp_path, GRID)
     (path.parent / "bad.json").write_text('{"format": 1, "cells": 3}')
     (path.parent / "old.json").write_text('{"format": 0}')
+    (path.parent / "half.json").write_text("{")
     assert list(read_grids(tmp_path)) == ["placement"]
+    told = {each.path.name: each.reason for each in unread_grids(tmp_path)}
+    assert set(told) == {"bad.json", "half.json", "old.json"}
+    assert told["half.json"].endswith("move it away and the same sweep writes it again")
     with pytest.raises(ValueError, match="must be a grid, but"):
         read_grid(path.parent / "bad.json")
     with pytest.raises(ValueError, match="must be of format 1, got 0"):

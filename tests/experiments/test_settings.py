@@ -84,6 +84,11 @@ def test_a_layer_of_another_kind_replaces_what_was_said_of_the_first(tmp_path):
     assert (run.model.layer.kind, run.model.layer.steps) == ("multiscale", None)
 
 
+def test_a_position_alone_may_be_named_without_a_list():
+    one = build_run("text-mini", changes=["model.positions=after_ffn"])
+    assert one.id == build_run("text-mini", changes=['model.positions=["after_ffn"]']).id
+
+
 def test_a_warmup_never_asked_for_is_shortened_with_the_run_and_one_asked_for_is_not():
     assert build_run("text-mini", settings={"training.updates": 30}).training.warmup == 3
     assert build_run("text-mini", settings={"training.updates": 700}).training.warmup == 50
@@ -129,6 +134,8 @@ def test_a_value_is_json_or_else_text(text, value):
         ({"changes": ["model.positions=[\"after_embeding\"]"]}, "did you mean 'after_embedding'"),
         ({"changes": ["pretraining.objectiv=masked"]}, "did you mean 'objective'"),
         ({"changes": ["protocol=strikt"]}, "did you mean 'strict'"),
+        ({"changes": ["model.positions=3"]}, r'got 3; write a list, such as \["after_embedding"\]'),
+        ({"changes": ["model.layer.bound=9"]}, "`bound` must lie in"),
         ({"changes": ["model.grid=3"]}, "must be of another type"),
     ],
 )  # fmt: skip

@@ -324,6 +324,9 @@ def test_refuses_unknown_positions_routes_and_blocks(bert):
         insert(bert, "after_ffn", blocks=[1, 1])
     with pytest.raises(ValueError, match="must name at least one block out of 0 to 1"):
         insert(bert, "after_ffn", blocks=[])
+    for position in ("after_ffn", "after_embedding"):
+        with pytest.raises(ValueError, match=r"list of block numbers, got 1; write blocks=\[1\]"):
+            insert(bert, position, blocks=1)
     with pytest.raises(ValueError, match="`blocks` must be left out at 'after_embedding'"):
         insert(bert, "after_embedding", blocks=[0])
 

@@ -51,6 +51,12 @@ def test_a_task_makes_the_model_that_fits_it():
     assert model(pair, None, pair).shape == (2, 2)
 
 
+def test_refuses_what_is_no_task():
+    for task, name in (("listops-mini", "listops-mini"), (3, "listops-mini")):
+        with pytest.raises(ValueError, match=rf"got {task!r}; use depthpde.tasks\['{name}'\]"):
+            Classifier(ModelConfig(), task=task)
+
+
 def test_refuses_a_missing_and_a_superfluous_second_document(small, tokens):
     with pytest.raises(ValueError, match=r"`second_inputs` must be given.*2 document"):
         Classifier(small(documents=2))(tokens)

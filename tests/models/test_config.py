@@ -10,6 +10,7 @@ from depthpde.models.config import Geometry, ModelConfig
 from depthpde.models.placement import LayerConfig, LayerKind, Placement
 from depthpde.models.position import OPTIONS, ROUTES, Option, Position, Route
 
+OWN_LAYER = {"position": "after_ffn", "layer": "blur"}
 CONFIGS = [
     ModelConfig(),
     ModelConfig(dim=128, blocks=4, positions=("after_embedding",), layer="multiscale"),
@@ -66,6 +67,11 @@ def test_each_position_has_its_own_defaults(position):
     assert placement.route is ROUTES[position][0]
     assert placement.option == (OPTIONS[position][0] if position in OPTIONS else None)
     assert placement.layer == LayerConfig()
+
+
+def test_one_position_alone_is_a_sequence_of_one():
+    assert ModelConfig(positions="after_ffn") == ModelConfig(positions=("after_ffn",))
+    assert ModelConfig(positions=Position.AFTER_FFN).to_dict()["positions"] == ["after_ffn"]
 
 
 def test_a_placement_overrides_the_config():
@@ -158,7 +164,9 @@ def test_refuses_unknown_keys_and_names_the_nearest():
         ({"causal": 1}, r"`causal` must be True or False, got 1"),
         ({"dim": 6, "heads": 2, "encoding": "rotary"}, r"must not be rotary where dim / heads is"),
         ({"dim": 7, "heads": 1, "encoding": "sinusoidal"}, r"`dim` must be even for sinusoidal"),
-        ({"positions": "after_ffn"}, r"write positions=\('after_ffn',\)"),
+        ({"positions": 3}, r'a sequence of positions, got 3; write a list.*\["after_embedding"\]'),
+        ({"positions": {"position": "after_ffn"}}, r"a sequence of positions, got \{'position'"),
+        ({"positions": "after_fnn"}, r"`positions` must be one of.*did you mean 'after_ffn'"),
         ({"positions": ["after_fnn"]}, r"`positions` must be one of.*did you mean 'after_ffn'"),
         ({"positions": ["after_ffn"] * 2}, r"name each position once, got 'after_ffn' 2 times"),
         ({"positions": ["after_embedding"], "route": "branch"}, r"`route` must be one of stream"),
@@ -200,6 +208,32 @@ def test_refuses_unknown_keys_and_names_the_nearest():
 def test_refuses_a_config_that_contradicts_itself(settings, message):
     with pytest.raises(ValueError, match=message):
         ModelConfig(**settings)
+
+
+@pytest.mark.parametrize("layer", list(LayerKind))
+def test_a_layer_that_is_placed_nowhere_is_checked_and_changes_no_name(layer):
+    config = ModelConfig(layer=layer)
+    assert config.to_dict() == {**ModelConfig().to_dict(), "layer": layer.value}
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"layer": {"bound": 9}}, r"`bound` must lie in \[1e-12, 0.5\], got 9"),
+        ({"layer": {"scheme": "explicit"}, "causal": True}, r"`scheme` must be 'upwind' in a"),
+        ({"layer": "depthwise_conv", "schedule": "decaying"}, r"`schedule` must be constant for"),
+        ({"layer": {"bound": 9}, "positions": [OWN_LAYER]}, r"`bound` must lie in"),
+    ],
+)
+def test_refuses_a_layer_that_cannot_be_built_even_where_it_is_not_placed(settings, message):
+    with pytest.raises(ValueError, match=message):
+        ModelConfig(**settings)
+
+
+def test_where_nothing_is_placed_and_no_layer_was_named_there_is_nothing_to_refuse():
+    config = ModelConfig(causal=True, input="patch", grid=(4, 4))
+    with pytest.raises(ValueError, match=r"`scheme` must be 'explicit' or 'exact' over a grid"):
+        dataclasses.replace(config, positions=("after_ffn",))
 
 
 def test_refuses_a_setting_that_the_layer_does_not_take():

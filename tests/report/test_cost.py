@@ -4,7 +4,9 @@ import pytest
 
 from depthpde.report.cost import COSTS, cost_ratio, cost_table
 from depthpde.report.evidence import gather
+from depthpde.report.loose import LOOSE
 from depthpde.report.results import read_results
+from report import synthesis
 
 
 def test_costs_are_the_mean_of_paired_ratios(evidence):
@@ -32,3 +34,13 @@ def test_costs_that_are_not_told_are_dots(results):
     evidence = gather(found.grids["placement"], found.records)
     assert cost_ratio(evidence, "after_embedding", "seconds") is None
     assert [row[1].text for row in cost_table(evidence).rows] == ["…"] * 5
+
+
+def test_without_a_baseline_each_variant_shows_its_own_costs(tmp_path):
+    synthesis.write_run(tmp_path, "text-mini", "after_ffn", 0)
+    found = read_results(tmp_path)
+    table = cost_table(gather(found.grids[LOOSE], found.records))
+    assert table.title == "runs · cost of a whole run"
+    (row,) = table.rows
+    assert [each.text for each in row[:3]] == ["after ffn", "30 k", "63.6 s"]
+    assert row[1].title == "mean of 1 run"

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from depthpde.report.course import join, read_validations, validation_course
+from depthpde.report.course import join, read_validations, unread_course, validation_course
 
 
 def test_the_band_runs_from_the_worst_to_the_best_seed():
@@ -32,7 +32,7 @@ def test_the_course_is_that_of_the_records(evidence):
     assert found.mean[-1] == pytest.approx(sum(last) / 6)
 
 
-def test_a_curve_that_was_not_written_whole_is_left_out(results):
+def test_a_curve_that_was_not_written_whole_is_left_out_and_told(results):
     from depthpde.report.results import read_results
 
     record = next(iter(read_results(results).records.values()))
@@ -40,7 +40,14 @@ def test_a_curve_that_was_not_written_whole_is_left_out(results):
     good = path.read_text()
     path.write_text(good + '{"kind": "validation", "upd')
     assert len(read_validations(record)) == 8
+    assert unread_course(record) == []
     path.write_text(good + "{half\n")
     assert read_validations(record) == []
+    (told,) = unread_course(record)
+    assert (told.path, "line 17, must be JSON" in told.reason) == (path, True)
     path.write_text(json.dumps({"kind": "validation", "update": 1, "accuracy": None}) + "\n")
     assert read_validations(record) == []
+    (told,) = unread_course(record)
+    assert told.reason.startswith("every validation must tell an update and an accuracy, but ")
+    path.unlink()
+    assert unread_course(record) == []

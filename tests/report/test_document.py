@@ -136,6 +136,24 @@ def test_broken_records_are_listed_and_the_rest_is_shown(results):
     assert "2 of 60 runs have no result yet" in page
 
 
+def test_curves_and_probes_that_cannot_be_read_are_listed(results):
+    runs = sorted(each.parent for each in results.glob("runs/*/probe.json"))
+    probe = runs[0] / "probe.json"
+    course, alive = (each / "metrics.jsonl" for each in runs[1:3])
+    probe.write_text("{half")
+    course.write_text("{half\n" + course.read_text())
+    alive.write_text(alive.read_text() + '{"kind": "validation", "upd')
+    report = make_report(results)
+    told = {each.path: each.reason for each in report.results.broken}
+    assert set(told) == {each.relative_to(results) for each in (probe, course)}
+    assert told[course.relative_to(results)].startswith(f"runs/{course.parent.name}/metrics.jsonl,")
+    page = report.page.read_text()
+    assert f"<code>runs/{probe.parent.name}/probe.json</code>: a probe must be JSON" in page
+    assert "60 of 60 runs finished" in page
+    assert "2 unread" in page
+    assert str(results) not in page
+
+
 def test_a_folder_where_nothing_can_be_read_still_gives_a_page(tmp_path):
     (tmp_path / "runs" / "0123").mkdir(parents=True)
     report = make_report(tmp_path)

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -47,6 +48,16 @@ def test_differences_of_a_task_are_paired_by_seed(evidence):
         synthesis.accuracy_of("listops-mini", "after_embedding", 3)
         - synthesis.accuracy_of("listops-mini", "baseline", 3)
     )
+
+
+def test_a_baseline_is_there_if_it_is_finished_or_asked_for(tmp_path):
+    grid = synthesis.write_placement(
+        tmp_path, tasks=["text-mini"], variants=["baseline", "after_ffn"], seeds=1
+    )
+    assert read(tmp_path).has_baseline
+    (run_folder(tmp_path, grid.cells[0].run) / "result.json").unlink()
+    assert read(tmp_path).has_baseline
+    assert not gather(replace(grid, cells=grid.cells[1:]), {}).has_baseline
 
 
 def test_compares_with_another_variant_than_the_baseline(evidence):

@@ -3,7 +3,14 @@ import json
 import pytest
 
 from depthpde.experiments.record import Record
-from depthpde.report.probes import PROBE, WORDS, depth_courses, measured_bands, measured_transfer
+from depthpde.report.probes import (
+    PROBE,
+    WORDS,
+    depth_courses,
+    measured_bands,
+    measured_transfer,
+    unread_probe,
+)
 
 
 def record_of(folder, said):
@@ -65,3 +72,24 @@ def test_gains_at_different_frequencies_are_not_averaged(tmp_path):
         for i in range(2)
     ]
     assert measured_transfer(runs) == {}
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ("{half", "a probe must be JSON, but "),
+        ("[" * 100_000, "a probe must be JSON, but "),
+        ([], "a probe must be an object, got list"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_told(tmp_path, said, why):
+    (told,) = unread_probe(record_of(tmp_path / "run", said))
+    assert told.path == tmp_path / "run" / PROBE
+    assert told.reason.startswith(why)
+
+
+def test_no_probe_and_a_whole_one_are_nothing_to_tell(tmp_path):
+    record = record_of(tmp_path / "run", {})
+    assert unread_probe(record) == []
+    (tmp_path / "run" / PROBE).unlink()
+    assert unread_probe(record) == []

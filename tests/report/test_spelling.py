@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from depthpde.report.spelling import (
     anchor,
+    counted,
     plain,
     short_tasks,
     signed,
@@ -32,6 +33,9 @@ def test_numbers_are_written_as_a_person_would():
     assert spell_interval(interval) == "[−0.5, +2.3]"
     assert spell_interval(None) == "[one seed]"
     assert plain("after_ffn") == "after ffn"
+    assert [counted(each, "run") for each in range(3)] == ["0 runs", "1 run", "2 runs"]
+    assert counted(1, "process", "processes") == "1 process"
+    assert counted(2, "process", "processes") == "2 processes"
 
 
 def test_heads_are_short_and_never_alike():

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from depthpde.report.evidence import by_task, escapes, gather, over_all
+from depthpde.report.loose import LOOSE
 from depthpde.report.results import read_results
 from depthpde.report.table import Entry, Table
 from depthpde.report.tables import _row, paired_table
@@ -144,6 +145,45 @@ def test_one_seed_shows_a_difference_and_says_that_it_is_one(tmp_path):
     assert "1 paired seed" in table.title
     assert table.rows[1][2].text.endswith("[one seed]")
     assert "cannot reach p" in table.warnings[0]
+
+
+def loose(results):
+    found = read_results(results)
+    return gather(found.grids[LOOSE], found.records)
+
+
+def test_a_lone_run_shows_what_it_reached_and_no_run_that_never_was(tmp_path):
+    synthesis.write_run(tmp_path, "listops-mini", "after_embedding", 0)
+    table = paired_table(loose(tmp_path))
+    assert table.title == "runs · listops-mini · 1 seed, nothing to pair with"
+    reached = synthesis.accuracy_of("listops-mini", "after_embedding", 0)
+    (row,) = table.rows
+    assert [each.text for each in row] == ["after embedding", f"{reached:.1f}", "—", "—"]
+    assert table.notes[-1].startswith("without a sign: accuracy in percent")
+    assert [each["accuracy"] for each in table.tidy] == [reached]
+
+
+def test_seeds_that_cannot_be_paired_are_not_called_pairs(tmp_path):
+    for seed in range(2):
+        synthesis.write_run(tmp_path, "text-mini", "baseline", seed)
+    table = paired_table(loose(tmp_path))
+    assert table.title.endswith("2 seeds, nothing to pair with")
+    assert [row[0].text for row in table.rows] == ["baseline"]
+    assert not any("without a sign" in each for each in table.notes)
+
+
+def test_a_variant_before_its_baseline_shows_what_it_reached(tmp_path):
+    grid = synthesis.write_placement(
+        tmp_path, tasks=["text-mini"], variants=["baseline", "after_ffn"], seeds=1
+    )
+    (tmp_path / "runs" / grid.cells[0].run / "result.json").unlink()
+    table = paired_table(read(tmp_path))
+    assert table.title.endswith("0 to 1 seeds, no pair yet")
+    reached = f"{synthesis.accuracy_of('text-mini', 'after_ffn', 0):.1f}"
+    assert [[each.text for each in row] for row in table.rows] == [
+        ["baseline", "…", "—", "—"],
+        ["after ffn", reached, "…", "…"],
+    ]
 
 
 HOSTILE = Table(

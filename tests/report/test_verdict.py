@@ -3,6 +3,7 @@ import json
 import pytest
 
 from depthpde.report.evidence import gather, over_all
+from depthpde.report.loose import LOOSE
 from depthpde.report.results import read_results
 from depthpde.report.verdict import judge
 from report import synthesis
@@ -112,3 +113,35 @@ def test_without_a_control_diffusion_is_one_variant_among_others(results):
 def test_runs_without_a_pair_are_nothing_to_judge(evidence):
     (said,) = judge(evidence.select(variants=["baseline"]))
     assert said.strong == "Nothing is compared:"
+    assert said.text == "12 runs, none that makes a pair"
+
+
+def loose(results):
+    found = read_results(results)
+    return gather(found.grids[LOOSE], found.records)
+
+
+def test_a_lone_run_is_told_how_it_comes_to_a_pair(tmp_path):
+    synthesis.write_run(tmp_path, "text-mini", "after_ffn", 3)
+    (said,) = judge(loose(tmp_path))
+    assert said.text.startswith("1 run, none that makes a pair; train the baseline with the same ")
+    assert said.text.endswith(": depthpde train text-mini --seed 3 --updates 800")
+    synthesis.write_run(tmp_path, "text-mini", "baseline", 3)
+    assert judge(loose(tmp_path))[0].strong == "Too few pairs to tell:"
+
+
+def test_a_lone_baseline_is_told_what_to_train_beside_it(tmp_path):
+    synthesis.write_run(tmp_path, "text-mini", "baseline", 0)
+    (said,) = judge(loose(tmp_path))
+    assert "; train another model with the same --out, seed and settings" in said.text
+    assert said.text.endswith("--seed 0 --updates 800 --position after_embedding")
+
+
+def test_a_run_that_does_not_tell_its_updates_is_told_the_rest(tmp_path):
+    run = synthesis.write_run(tmp_path, "text-mini", "after_ffn", 0)
+    path = tmp_path / "runs" / run / "config.json"
+    values = json.loads(path.read_text())
+    del values["config"]["training"]
+    path.write_text(json.dumps(values))
+    (said,) = judge(loose(tmp_path))
+    assert said.text.endswith(": depthpde train text-mini --seed 0")

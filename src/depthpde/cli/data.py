@@ -26,31 +26,55 @@ The official files are looked for beneath --data (default: $DEPTHPDE_DATA); prep
 get it."""
 
 
+ACTIONS = {
+    "list": "list the tasks with their sizes, what is there and what is not",
+    "prepare": "read or generate tasks, and write their arrays",
+    "verify": "recompute the checksums of prepared tasks",
+    "show": "print and draw examples of a prepared task",
+}
+"""Action → what it does."""
+_EXAMPLES = {
+    "list": """examples:
+  depthpde data list --data FOLDER
+  depthpde data list --json""",
+    "prepare": """examples:
+  depthpde data prepare listops-mini
+  depthpde data prepare text --protocol lra-2020 --data FOLDER
+
+What is prepared already and whole by the sizes of its files is left as it is.""",
+    "verify": """examples:
+  depthpde data verify
+  depthpde data verify listops-mini text@lra-2020
+
+Exit code 1 where something has changed.""",
+    "show": """examples:
+  depthpde data show listops-mini --split test --count 2
+  depthpde data show pathfinder-mini --png pictures/""",
+}
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the four actions and their options."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    listing = actions.add_parser("list", help="tasks with sizes, what is there and what is not")
-    preparing = actions.add_parser("prepare", help="read or generate tasks, and write their arrays")
-    verifying = actions.add_parser("verify", help="recompute the checksums of prepared tasks")
-    showing = actions.add_parser("show", help="print and draw examples of a prepared task")
-    for action in (listing, preparing, verifying, showing):
-        action.add_argument("--out", type=Path, help="folder for prepared arrays")
-        action.add_argument("--json", action="store_true", help="one JSON object for scripts")
-        action.add_argument(
-            "--debug", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS
-        )
+    listing, preparing, verifying, showing = (_add_action(actions, name) for name in ACTIONS)
     for action in (listing, preparing):
         action.add_argument("--data", type=Path, help="folder with the official files")
     for action in (preparing, showing):
         action.add_argument("--protocol", default="strict", help="strict (default) or a legacy one")
     _configure_prepare(preparing)
-    verifying.add_argument("tasks", nargs="*", metavar="TASK", help="default: all prepared tasks")
-    showing.add_argument("task", metavar="TASK")
-    showing.add_argument("--split", default="train")
-    showing.add_argument("--index", type=int, default=0, help="first example shown")
-    showing.add_argument("--count", type=int, default=1, help="how many")
-    showing.add_argument("--depth", type=int, default=3, help="levels of a ListOps tree")
-    showing.add_argument("--png", type=Path, metavar="FOLDER", help="write images there")
+    verifying.add_argument(
+        "tasks",
+        nargs="*",
+        metavar="TASK",
+        help="TASK or TASK@PROTOCOL (default: all that are prepared)",
+    )
+    add = showing.add_argument
+    add("task", metavar="TASK", help="which one; see: depthpde data list")
+    add("--split", default="train", help="train (default), validation or test")
+    add("--index", type=int, default=0, metavar="N", help="first example shown (default: 0)")
+    add("--count", type=int, default=1, metavar="N", help="how many (default: 1)")
+    add("--depth", type=int, default=3, metavar="N", help="levels of a ListOps tree (default: 3)")
+    add("--png", type=Path, metavar="FOLDER", help="write images there")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -64,12 +88,35 @@ def run(args: argparse.Namespace) -> int:
     return action(args)
 
 
+def _add_action(
+    actions: argparse._SubParsersAction[argparse.ArgumentParser], name: str
+) -> argparse.ArgumentParser:
+    """Add one action with what all of them have."""
+    action = actions.add_parser(
+        name,
+        help=ACTIONS[name],
+        description=ACTIONS[name],
+        epilog=_EXAMPLES[name],
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    action.add_argument("--out", type=Path, metavar="FOLDER", help="folder for prepared arrays")
+    action.add_argument("--json", action="store_true", help="one JSON object for scripts")
+    action.add_argument(
+        "--debug", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS
+    )
+    return action
+
+
 def _configure_prepare(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("tasks", nargs="*", metavar="TASK")
+    parser.add_argument("tasks", nargs="*", metavar="TASK", help="which; see: depthpde data list")
     parser.add_argument("--all", action="store_true", help="every task whose files are there")
     parser.add_argument("--all-mini", action="store_true", help="every mini task")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="threads")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="of all that is generated or drawn (default: 0)"
+    )
+    parser.add_argument(
+        "--workers", type=int, default=os.cpu_count() or 1, metavar="N", help="threads"
+    )
     parser.add_argument("--force", action="store_true", help="again, even if it is prepared")
     parser.add_argument(
         "--any-checksum", action="store_true", help="accept files that differ from the published"
@@ -77,7 +124,8 @@ def _configure_prepare(parser: argparse.ArgumentParser) -> None:
 
 
 def _list(args: argparse.Namespace) -> int:
-    from depthpde.data.library import default_data, default_out, is_current, prepared_tasks
+    from depthpde.data.library import condition, default_data, default_out, prepared_tasks
+    from depthpde.data.prepared import how_to_prepare
     from depthpde.data.tasks import TASKS
 
     data, out = args.data or default_data(), args.out or default_out()
@@ -87,7 +135,7 @@ def _list(args: argparse.Namespace) -> int:
         found = task.source is None or task.source.seek(data) is not None
         status = "ready" if found else "missing"
         if task.name in prepared:
-            status = "prepared" if is_current(prepared[task.name]) else "outdated"
+            status = condition(prepared[task.name])
         rows.append(
             {
                 "task": task.name,
@@ -111,6 +159,9 @@ def _list(args: argparse.Namespace) -> int:
     print(f"prepared arrays: {out}")
     for source, url in missing.items():
         print(f"missing: {source} — get it from {url}")
+    for row in rows:
+        if row["status"] in ("damaged", "outdated"):
+            print(f"{row['status']}: {row['task']} — run: {how_to_prepare(prepared[row['task']])}")
     return 0
 
 
@@ -143,9 +194,13 @@ def _prepare(args: argparse.Namespace) -> int:
     for name in _chosen(args):
         folder = folder_of(name, out, args.protocol)
         started = time.perf_counter()
-        if folder.name in prepared_tasks(out) and not args.force and not _stale(folder, args):
+        there = folder.name in prepared_tasks(out) and not args.force
+        again = _why_again(folder, name, args) if there else ""
+        if there and not again:
             _tell(args, f"{folder.name}: prepared already in {folder} (--force does it again)")
         else:
+            if again:
+                _tell(args, f"{folder.name}: {again}; it is prepared again")
             try:
                 prepare(
                     name,
@@ -194,17 +249,20 @@ def _chosen(args: argparse.Namespace) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _stale(folder: Path, args: argparse.Namespace) -> bool:
-    """Say whether a prepared task must be made again: other seed, other version, unreadable."""
-    from depthpde.data.prepared import read_manifest
+def _why_again(folder: Path, name: str, args: argparse.Namespace) -> str:
+    """Say why a prepared task must be made again, best nothing; its checksums are not computed."""
+    from depthpde.data.prepared import misfits, read_manifest
     from depthpde.data.tasks import TASKS
 
     try:
         manifest = read_manifest(folder)
     except ValueError:
-        return True
-    version = TASKS[manifest["task"]].generator
-    return bool(manifest.get("seed") != args.seed or manifest.get("generator") != version)
+        return "its manifest cannot be read"
+    if manifest.get("seed") != args.seed:
+        return f"it is of seed {manifest.get('seed')}, not {args.seed}"
+    if manifest.get("generator") != TASKS[name].generator:
+        return "it is of another version of its recipe"
+    return next(iter(misfits(folder, manifest)), "")
 
 
 def _verify(args: argparse.Namespace) -> int:

@@ -55,11 +55,14 @@ def _train(asked: Plan, args: argparse.Namespace) -> Outcome:
     from depthpde.experiments.engine import sweep
     from depthpde.experiments.place import Folders, prepare_all
     from depthpde.experiments.pool import Pool, cores
+    from depthpde.report.spelling import counted
 
     folders = Folders(args.out, None, args.prepared)
     workers = args.workers or cores()
     runs = asked.runs
-    _say(f"{len(runs)} runs of {runs[0].training.updates} updates in {workers} processes")
+    updates = counted(runs[0].training.updates, "update")
+    processes = counted(workers, "process", "processes")
+    _say(f"{counted(len(runs), 'run')} of {updates} in {processes}")
     prepare_all(runs, folders, _say)
     pool = Pool(folders, workers)
     with Board(asked.grid, args.out) as board:
@@ -70,6 +73,7 @@ def _show(asked: Plan, args: argparse.Namespace) -> None:
     from depthpde.experiments.record import read_records
     from depthpde.report.document import write_report
     from depthpde.report.evidence import gather
+    from depthpde.report.spelling import counted
     from depthpde.report.tables import paired_table
 
     table = paired_table(gather(asked.grid, read_records(args.out).found))
@@ -81,7 +85,7 @@ def _show(asked: Plan, args: argparse.Namespace) -> None:
     print(table.text())
     print(
         "This shows that everything runs, and what a comparison looks like. One small task and "
-        f"{args.seeds} seeds\ncannot show that one model is better than another: "
+        f"{counted(args.seeds, 'seed')}\ncannot show that one model is better than another: "
         "`depthpde sweep placement --seeds 6` asks that in earnest."
     )
     print(f"\npage: {page}")

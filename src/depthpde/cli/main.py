@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from typing import Any, NoReturn
 
 from depthpde import __version__
 from depthpde.cli import (
@@ -22,7 +23,7 @@ from depthpde.cli import (
     theory,
     train,
 )
-from depthpde.errors import check_name
+from depthpde.errors import check_name, nearest
 
 EXAMPLES = """examples:
   depthpde demo                                             four small models, a table, a page
@@ -47,9 +48,47 @@ VERBS = {
 }
 
 
+class Parser(argparse.ArgumentParser):
+    """The parser of a verb or an action: what is wrong is told in one line, by the one asked."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse every word: one that nothing takes is refused, not handed back."""
+        words = list(sys.argv[1:] if args is None else args)
+        self._check_options(words)
+        found, rest = super().parse_known_args(words, namespace)
+        if rest:
+            self._refuse(rest[0])
+        return found, rest
+
+    def error(self, message: str) -> NoReturn:
+        """Tell what is wrong and where to read more, and exit with 2."""
+        joint = " " if message.endswith("?") else "; "
+        self.exit(2, f"{self.prog}: {message}{joint}see {self.prog} --help\n")
+
+    def _check_options(self, words: Sequence[str]) -> None:
+        """Refuse an unknown option before anything that is missed because of it."""
+        for word in words:
+            inner = self._subparsers is not None and not word.startswith("-")
+            if word == "--" or inner:  # what follows is no option, or the action's own
+                return
+            name = word.partition("=")[0]
+            known = any(each.startswith(name) for each in self._option_string_actions)
+            if word.startswith("--") and " " not in word and not known:
+                self._refuse(word)
+
+    def _refuse(self, word: str) -> NoReturn:
+        if not word.startswith("-"):
+            self.error(f"unexpected word {word!r}")
+        name = word.partition("=")[0]
+        known = {each.lstrip("-"): each for each in self._option_string_actions}
+        near = nearest(name.lstrip("-"), known)
+        hint = "" if near is None else f"; did you mean {known[near]}?"
+        self.error(f"unknown option {name}{hint}")
+
+
 def parser() -> argparse.ArgumentParser:
     """Build the parser of the whole command without importing torch."""
-    top = argparse.ArgumentParser(
+    top = Parser(
         prog="depthpde",
         description="Transformers as reaction-diffusion PDEs: network depth is PDE time.",
         epilog=EXAMPLES,
@@ -100,9 +139,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (ValueError, OSError) as error:
         if arguments.debug:
             raise
-        print(f"depthpde {arguments.verb}: {error}", file=sys.stderr)
+        print(f"depthpde {arguments.verb}: {_told(error)}", file=sys.stderr)
         return 2
     return code
+
+
+def _told(error: ValueError | OSError) -> str:
+    """Return what an error says; one with a number is told by its file, not by its number."""
+    if not isinstance(error, OSError) or error.errno is None:
+        return str(error)
+    words, file = error.strerror, error.filename
+    if words == os.strerror(error.errno):
+        words = f"cannot be read or written ({words}); name another, or let --debug show where"
+    return f"a file: {words}" if file is None else f"{os.fsdecode(file)}: {words}"
 
 
 if __name__ == "__main__":

@@ -54,9 +54,14 @@ def run(arguments: argparse.Namespace) -> int:
     Returns:
         0; 1 where no run has a result. Broken records are told and do not stop it.
     """
+    from depthpde.errors import check_folder
     from depthpde.report.document import make_report
     from depthpde.report.fill import fill_pages, parts_of
 
+    if arguments.out is not None:
+        check_folder("--out", arguments.out)
+    for page in arguments.fill:
+        _check_page(page)
     report = make_report(arguments.results, arguments.out, paper=arguments.paper)
     changed = fill_pages(arguments.fill, parts_of(report.chapters, report.results.findings))
     for page in changed:
@@ -75,6 +80,14 @@ def run(arguments: argparse.Namespace) -> int:
     print(f"\npage    {report.page}")
     print(f"tables  {report.page.parent / 'tables'}\nfigures {report.page.parent / 'figures'}")
     return code
+
+
+def _check_page(page: Path) -> None:
+    if not page.is_file():
+        raise FileNotFoundError(
+            f"`--fill` must name pages that are there, got {page}; write it first, with a mark "
+            "such as <!-- depthpde: table placement --> and <!-- /depthpde --> below it"
+        )
 
 
 def _numbers(report: Report) -> dict[str, object]:

@@ -36,6 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--judge", action="store_true", help="judge what is recorded; train nothing")
     add("--out", type=Path, default=RESULTS, metavar="RESULTS", help=f"default: {RESULTS}")
     add("--data", type=Path, help="folder with the official files")
+    add("--prepared", type=Path, help="folder of prepared tasks (default: the user's cache)")
     add("--json", action="store_true", help="print the findings as JSON")
 
 
@@ -106,7 +107,7 @@ def _grid(name: str, extent: Extent, arguments: argparse.Namespace) -> tuple[Fin
         )
     if not arguments.judge:
         plan.write(results)
-        folders = Folders(results=results, data=arguments.data)
+        folders = Folders(results, arguments.data, arguments.prepared)
         place = Pool(folders, arguments.workers, device=arguments.device or "cpu")
         with Board(plan.grid, results) as board:
             outcome = sweep(
@@ -129,7 +130,8 @@ def _measured(name: str, extent: Extent, arguments: argparse.Namespace) -> Findi
         raise ValueError(f"`--tasks` must be left out for {name}; it has tasks of its own")
     asked = REPRODUCTIONS[name]
     shared: dict[str, Any] = {
-        "scale": extent.value, "seeds": arguments.seeds, "say": _say, "data": arguments.data
+        "scale": extent.value, "seeds": arguments.seeds, "say": _say, "data": arguments.data,
+        "prepared": arguments.prepared,
     }  # fmt: skip
     if arguments.judge:
         return asked.judge(arguments.out, **shared)

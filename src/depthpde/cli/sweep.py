@@ -82,18 +82,23 @@ def run(args: argparse.Namespace) -> int:
 
 def _status(results: Path, *, as_json: bool) -> int:
     from depthpde.experiments.board import table, to_dict
-    from depthpde.experiments.record import read_grids
+    from depthpde.experiments.record import read_grids, unread_grids
     from depthpde.experiments.standing import standings
 
-    grids = read_grids(results)
+    grids, unread = read_grids(results), unread_grids(results)
+    if unread and not grids:
+        raise ValueError("; ".join(each.reason for each in unread))
     if not grids:
         raise FileNotFoundError(
             f"{results} must hold a sweep's grids, got none; run: depthpde sweep placement --out "
             f"{results}"
         )
     found = {name: (grid, standings(grid, results)) for name, grid in grids.items()}
+    for each in unread:
+        print(f"unread: {each.reason}", file=sys.stderr)
     if as_json:
-        print(json.dumps({"results": str(results), "grids": [to_dict(*f) for f in found.values()]}))
+        said = {"results": str(results), "grids": [to_dict(*each) for each in found.values()]}
+        print(json.dumps(said | {"unread": {str(each.path): each.reason for each in unread}}))
     else:
         print("\n\n".join(table(*each) for each in found.values()))
     return 0

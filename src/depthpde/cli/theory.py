@@ -44,6 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     Returns:
         0 if every verdict holds, 1 if one does not.
     """
+    from depthpde.errors import check_folder
     from depthpde.files import write_whole
     from depthpde.theory.claim import Verdict
     from depthpde.theory.claims import CLAIMS
@@ -51,6 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
     from depthpde.theory.record import overall, to_json
 
     claims = _choose(CLAIMS, arguments.only)
+    check_folder("--out", arguments.out)
     findings = _examine(claims)
     record, page = arguments.out / "theory.json", arguments.out / "theory.html"
     arguments.out.mkdir(parents=True, exist_ok=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -91,12 +90,18 @@ def _chosen(args: argparse.Namespace) -> RunConfig:
         said["pretraining"] = None
     elif args.pretrain is not None:
         said["pretraining.objective"] = args.pretrain
-    return build_run(
+    chosen = build_run(
         args.task, preset_name=args.preset, file=args.config, settings=said, changes=args.changes
     )
+    if args.layer is not None and not chosen.model.positions:
+        raise ValueError(
+            "`--layer` says what is placed, but nothing is placed; add --position after_embedding"
+        )
+    return chosen
 
 
 def _train(chosen: RunConfig, args: argparse.Namespace) -> int:
+    from depthpde.errors import check_folder
     from depthpde.experiments.execute import BusyError
     from depthpde.experiments.record import RESULT, run_folder
     from depthpde.experiments.together import execute_together, joined, own_device
@@ -104,7 +109,7 @@ def _train(chosen: RunConfig, args: argparse.Namespace) -> int:
     device = own_device(_device(args.device))
     if args.track and find_spec(args.track) is None:
         raise ValueError(f"`--track` must name an installed library; use pip install {args.track}")
-    _check_folder(args.out)
+    check_folder("--out", args.out)
     known = (run_folder(args.out, chosen.id) / RESULT).is_file()
     with ExitStack() as stack:
         processes = stack.enter_context(joined(device))
@@ -246,17 +251,3 @@ def _device(name: str) -> str:
     if kind == "cuda" and not torch.cuda.is_available():
         raise ValueError(f"`--device` must be one that is here, got {name!r}; use --device cpu")
     return name
-
-
-def _check_folder(results: Path) -> None:
-    """Refuse a results folder that cannot be written, before any work is done."""
-    probe = results / f".probe-{os.getpid()}"
-    try:
-        results.mkdir(parents=True, exist_ok=True)
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        raise OSError(
-            f"`--out` must be a folder that can be written, got {results} ({error.strerror}); "
-            "choose another"
-        ) from error

@@ -11,10 +11,13 @@ from typing import Any
 from depthpde.data.prepared import (
     Split,
     how_to_prepare,
+    misfits,
+    prepare_command,
     problems,
     read_manifest,
     read_split,
 )
+from depthpde.data.prepared import default_out as default_out
 from depthpde.data.protocol import STRICT, Rules, rules_of
 from depthpde.data.store import MANIFEST, Writer
 from depthpde.data.task import Request, Task
@@ -23,12 +26,6 @@ from depthpde.errors import check_name, check_positive
 
 ENVIRONMENT = "DEPTHPDE_DATA"
 SEED = 0
-
-
-def default_out() -> Path:
-    """Return the folder for prepared arrays: ``depthpde/data`` in the user's cache folder."""
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(cache) / "depthpde" / "data"
 
 
 def default_data() -> Path | None:
@@ -106,7 +103,7 @@ def load(task: str | Task, split: str, *, out: Path | None = None, protocol: str
     if manifest.get("generator") != known.generator:
         raise ValueError(
             f"{folder} must come from version {known.generator} of its recipe, got "
-            f"{manifest.get('generator')!r}; run: {how_to_prepare(folder.name)}"
+            f"{manifest.get('generator')!r}; run: {how_to_prepare(folder)}"
         )
     return read_split(folder, split)
 
@@ -130,10 +127,13 @@ def verify(out: Path, names: list[str] | None = None) -> dict[str, list[str]]:
         names: Which; all that are there if not given.
     """
     found = prepared_tasks(out)
+    for name in names or []:
+        if name not in found:
+            _check_folder_name(name)
     chosen = {name: out / name for name in names} if names else found
     if not chosen:
         raise FileNotFoundError(
-            f"{out} holds no prepared task; run: depthpde data prepare --all-mini"
+            f"{out} holds no prepared task; run: {prepare_command(out, '--all-mini')}"
         )
     return {name: [*problems(folder), *_outdated(folder)] for name, folder in chosen.items()}
 
@@ -149,17 +149,30 @@ def _outdated(folder: Path) -> list[str]:
         return []
     return [
         f"{folder} comes from version {version} of its recipe, and the task is at version "
-        f"{known.generator}; run: {how_to_prepare(folder.name)}"
+        f"{known.generator}; run: {how_to_prepare(folder)}"
     ]
 
 
-def is_current(folder: Path) -> bool:
-    """Say whether a prepared folder is whole enough to read, and of today's recipe."""
+def condition(folder: Path) -> str:
+    """Say how a prepared folder is: ``prepared``, ``outdated`` or ``damaged``.
+
+    Outdated: of another version of its recipe. Damaged: a manifest that cannot be read, or a file
+    that is missing or of another size; what the files hold is for `verify`.
+    """
     try:
-        read_manifest(folder)
+        manifest = read_manifest(folder)
     except (ValueError, OSError):
-        return False
-    return not _outdated(folder)
+        return "damaged"
+    if _outdated(folder):
+        return "outdated"
+    return "damaged" if misfits(folder, manifest) else "prepared"
+
+
+def _check_folder_name(name: str) -> None:
+    """Refuse a folder's name, such as ``text@lra-2020``, whose task or protocol nobody knows."""
+    task, _, protocol = name.partition("@")
+    known = _task(task)
+    rules_of(known.name, known.family, protocol or STRICT, mini=known.mini)
 
 
 def _task(task: str | Task) -> Task:

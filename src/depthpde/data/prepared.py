@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,16 +71,35 @@ class Split:
         return lengths if self.pairs is None else lengths[self.pairs].max(axis=1)
 
 
-def how_to_prepare(name: str) -> str:
-    """Return the command for a prepared folder's name, such as ``text@lra-2020``."""
-    task, _, protocol = name.partition("@")
-    return f"depthpde data prepare {task}" + (f" --protocol {protocol}" if protocol else "")
+def default_out() -> Path:
+    """Return the folder for prepared arrays: ``depthpde/data`` in the user's cache folder."""
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(cache) / "depthpde" / "data"
+
+
+def how_to_prepare(folder: Path, *options: str) -> str:
+    """Return the command that makes a prepared folder, such as ``OUT/text@lra-2020``.
+
+    Args:
+        folder: The task's own folder.
+        options: More words of the command, such as ``--force``.
+    """
+    task, _, protocol = folder.name.partition("@")
+    words = [task, *(["--protocol", protocol] if protocol else []), *options]
+    return prepare_command(folder.parent, *words)
+
+
+def prepare_command(out: Path, *words: str) -> str:
+    """Return ``depthpde data prepare`` with its words; a folder not the default one is named."""
+    elsewhere = out.resolve() != default_out().resolve()
+    where = ["--out", str(out)] if elsewhere else []
+    return shlex.join(["depthpde", "data", "prepare", *words, *where])
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
     """Return the manifest of a prepared task, or say why it cannot be used."""
     path = folder / MANIFEST
-    again = f"run: {how_to_prepare(folder.name)}"
+    again = f"run: {how_to_prepare(folder)}"
     try:
         manifest = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -125,7 +146,10 @@ def read_split(folder: Path, split: str) -> Split:
 
 
 def problems(folder: Path) -> list[str]:
-    """Recompute every checksum of a prepared task, and return what is wrong, best nothing."""
+    """Recompute every checksum of a prepared task, and return what is wrong, best nothing.
+
+    The last of several says what to do about them all.
+    """
     try:
         manifest = read_manifest(folder)
     except (ValueError, OSError) as error:
@@ -139,7 +163,23 @@ def problems(folder: Path) -> list[str]:
             found.append(f"{path} has changed since it was prepared (SHA-256 differs)")
     if not found:
         found = _contradictions(folder, manifest)
+    if found:
+        found[-1] += f"; run: {how_to_prepare(folder, '--force')}"
     return found
+
+
+def misfits(folder: Path, manifest: dict[str, Any]) -> list[str]:
+    """Say which files of a prepared task are missing or of another size; none is read."""
+    told = (_misfit(folder / file, entry) for file, entry in manifest["columns"].items())
+    return [each for each in told if each]
+
+
+def _misfit(path: Path, entry: dict[str, Any]) -> str:
+    """Say what is wrong with the size of a column's file, best nothing."""
+    if not path.is_file():
+        return f"{path} is missing"
+    wanted, got = entry["count"] * TYPES[entry["type"]].itemsize, path.stat().st_size
+    return "" if got == wanted else f"{path} must have {wanted} bytes, got {got}"
 
 
 def _contradictions(folder: Path, manifest: dict[str, Any]) -> list[str]:
@@ -172,13 +212,13 @@ def _describes(file: str, entry: object) -> bool:
 def _map(folder: Path, manifest: dict[str, Any], file: str) -> Array:
     entry = manifest["columns"].get(file)
     path = folder / file
-    again = f"run: {how_to_prepare(folder.name)}"
+    again = f"run: {how_to_prepare(folder)}"
     if entry is None or not path.is_file():
         raise FileNotFoundError(f"{path} is missing; {again}")
+    wrong = _misfit(path, entry)
+    if wrong:
+        raise ValueError(f"{wrong}; {again}")
     kind = TYPES[entry["type"]]
-    wanted = entry["count"] * kind.itemsize
-    if path.stat().st_size != wanted:
-        raise ValueError(f"{path} must have {wanted} bytes, got {path.stat().st_size}; {again}")
     if not entry["count"]:
         return np.zeros(0, kind)
     return np.memmap(path, dtype=kind, mode="r")

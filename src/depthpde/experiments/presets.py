@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from depthpde.data.tasks import TASKS
 from depthpde.errors import check_name
 from depthpde.models.config import ModelConfig
 from depthpde.training.config import TrainingConfig
@@ -38,7 +39,7 @@ def preset(name: str, task: str) -> Preset:
         task: The task's name.
     """
     known = PRESETS[check_name("preset", name, PRESETS)]
-    if task not in known:
+    if check_name("task", task, TASKS) not in known:
         raise ValueError(
             f"`preset` {name!r} must be of a task it knows, got {task!r}; it knows "
             f"{', '.join(known)}; use another preset"

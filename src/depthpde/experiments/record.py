@@ -102,7 +102,7 @@ class Record:
         return float(self.result["test"]["accuracy"])
 
     def points(self) -> list[dict[str, Any]]:
-        """Return the training curve."""
+        """Return the training curve, or say which line of it cannot be read."""
         return [each for each in self._metrics() if each["kind"] == "point"]
 
     def validations(self) -> list[dict[str, Any]]:
@@ -118,9 +118,10 @@ class Record:
         path = self.folder / METRICS
         if not path.is_file():
             return
-        for line in path.read_text(encoding="utf-8").splitlines(keepends=True):
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+        for number, line in enumerate(lines, start=1):
             if line.endswith("\n"):  # a line that is being written is not yet there
-                yield json.loads(line)
+                yield _parse_line(line, f"{path}, line {number},")
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +192,7 @@ def is_recorded(results: Path, run: str) -> bool:
 
 def read_record(folder: Path) -> Record:
     """Return the record in a folder, or say why there is none."""
-    said = _read(folder / CONFIG)
+    said = _read(folder / CONFIG, _again(folder))
     if said.get("format") != FORMAT:
         raise ValueError(
             f"{folder / CONFIG} must be of format {FORMAT}, got {said.get('format')!r}; "
@@ -210,28 +211,32 @@ def read_record(folder: Path) -> Record:
             f"{folder} must hold the run of its name, got {said.get('id')!r}; rename the folder"
         )
     if (folder / RESULT).is_file():
-        result = _read(folder / RESULT)
-        if result.get("format") != FORMAT or result.get("status") not in FINISHED:
-            raise ValueError(f"{folder / RESULT} must be a result of format {FORMAT}")
+        result = _read(folder / RESULT, _again(folder))
         _check_result(folder / RESULT, result)
-    status = _read(folder / STATUS) if (folder / STATUS).is_file() else {}
+    status, environment = (_read_optional(folder / name) for name in (STATUS, ENVIRONMENT))
     if status.get("state", State.PENDING) not in list(State):
-        raise ValueError(f"{folder / STATUS} must tell a state, got {status.get('state')!r}")
-    environment = _read(folder / ENVIRONMENT) if (folder / ENVIRONMENT).is_file() else {}
+        raise ValueError(
+            f"{folder / STATUS} must tell a state, got {status.get('state')!r}; {_again(folder)}"
+        )
     label = str(said.get("label", folder.name))
     return Record(folder, folder.name, label, config, status, environment, result)
 
 
 def _check_result(path: Path, result: dict[str, Any]) -> None:
     """Refuse a result that others could not count with."""
+    again = _again(path.parent)
+    if result.get("format") != FORMAT or result.get("status") not in FINISHED:
+        raise ValueError(f"{path} must be a result of format {FORMAT}; {again}")
     test = result.get("test")
     if test is not None:
         accuracy = test.get("accuracy") if isinstance(test, dict) else None
         if not isinstance(accuracy, int | float) or not math.isfinite(accuracy):
-            raise ValueError(f"{path} must tell a test accuracy in percent, got {accuracy!r}")
+            raise ValueError(
+                f"{path} must tell a test accuracy in percent, got {accuracy!r}; {again}"
+            )
     for name in ("ratios", "weights", "trivial"):
         if not isinstance(result.get(name, {}), dict):
-            raise ValueError(f"{path} must hold {name} by name, got {result[name]!r}")
+            raise ValueError(f"{path} must hold {name} by name, got {result[name]!r}; {again}")
 
 
 def read_records(results: Path) -> Records:
@@ -247,7 +252,7 @@ def read_records(results: Path) -> Records:
 
 def read_grid(path: Path) -> Grid:
     """Return the grid that a file holds, or say why it holds none."""
-    said = _read(path)
+    said = _read(path, "move it away and the same sweep writes it again")
     if said.get("format") != FORMAT:
         raise ValueError(f"{path} must be of format {FORMAT}, got {said.get('format')!r}")
     try:
@@ -264,14 +269,22 @@ def read_grid(path: Path) -> Grid:
 
 def read_grids(results: Path) -> dict[str, Grid]:
     """Return the grids of a results folder by name; a file that is none is left out."""
-    found = {}
+    each = [grid for _, grid in _grid_files(results) if isinstance(grid, Grid)]
+    return {grid.name: grid for grid in each}
+
+
+def unread_grids(results: Path) -> list[Broken]:
+    """Return the files of a results folder that should be grids and are none."""
+    return [Broken(path, why) for path, why in _grid_files(results) if isinstance(why, str)]
+
+
+def _grid_files(results: Path) -> Iterator[tuple[Path, Grid | str]]:
+    """Yield every grid's file and its grid, or why it is none."""
     for path in sorted((results / GRIDS).glob("*.json")):
         try:
-            grid = read_grid(path)
-        except (ValueError, OSError):
-            continue
-        found[grid.name] = grid
-    return found
+            yield path, read_grid(path)
+        except (ValueError, OSError) as error:
+            yield path, str(error)
 
 
 def write_grid(results: Path, grid: Grid) -> Path:
@@ -287,13 +300,38 @@ def _folders(place: Path) -> list[Path]:
     return [each for each in place.iterdir() if each.is_dir() and not each.name.startswith(".")]
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _again(folder: Path) -> str:
+    """Say what to do about a run whose record is not whole."""
+    return f"move {folder} away and the same command computes it again"
+
+
+def _parse_line(line: str, place: str) -> dict[str, Any]:
+    """Return one entry of a curve, or say why the line is none."""
+    try:
+        said = json.loads(line)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise ValueError(f"{place} must be JSON, but {error}; remove the line") from error
+    if not isinstance(said, dict) or "kind" not in said:
+        raise ValueError(
+            f"{place} must be an object with a kind, got {line.strip()[:60]}; remove the line"
+        )
+    return said
+
+
+def _read_optional(path: Path) -> dict[str, Any]:
+    """Return what a file of a run's record holds; nothing where it is not there."""
+    return _read(path, _again(path.parent)) if path.is_file() else {}
+
+
+def _read(path: Path, advice: str) -> dict[str, Any]:
     try:
         said = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise FileNotFoundError(f"{path} is missing; the folder is not a whole record") from None
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ValueError(f"{path} must be JSON, but {error}; it was not written whole") from error
+        raise ValueError(
+            f"{path} must be JSON, but {error}; it was not written whole: {advice}"
+        ) from error
     if not isinstance(said, dict):
-        raise ValueError(f"{path} must hold an object, got {type(said).__name__}")
+        raise ValueError(f"{path} must hold an object, got {type(said).__name__}; {advice}")
     return said

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -169,6 +169,10 @@ def _match(names: dict[int, str], plan: Plan) -> Match:
 
 
 def _choose_blocks(position: Position, blocks: Sequence[int] | None, count: int) -> list[int]:
+    if blocks is not None and not isinstance(blocks, Iterable):
+        raise ValueError(
+            f"`blocks` must be a list of block numbers, got {blocks!r}; write blocks=[{blocks!r}]"
+        )
     if position is Position.AFTER_EMBEDDING:
         if blocks is not None:
             raise ValueError(

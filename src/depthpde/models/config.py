@@ -68,6 +68,9 @@ class TaskLike(Protocol):
         """Rows and columns of an image."""
 
 
+_KNOWN_BY_TASK = ("kind", "length", "vocabulary", "classes", "grid")
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelConfig:
     """A Transformer and what is placed in it."""
@@ -97,7 +100,7 @@ class ModelConfig:
     pooling: Pooling | str = Pooling.MEAN
     """How a classifier gathers the field into one vector."""
     positions: Sequence[Placement | Position | str | Mapping[str, Any]] = ()
-    """Where something is placed; a position's name stands for a placement."""
+    """Where something is placed; a position's name stands for a placement, alone or in a list."""
     layer: LayerConfig | LayerKind | str | Mapping[str, Any] = field(default_factory=LayerConfig)
     """What is placed, unless a placement says otherwise; a name stands for a layer."""
     route: Route | str | None = None
@@ -162,12 +165,13 @@ class ModelConfig:
             settings = check_keys("stabilizer", Stabilizer, self.stabilizer)
             object.__setattr__(self, "stabilizer", Stabilizer(**settings))
         object.__setattr__(self, "layer", read_layer(self.layer))
-        if isinstance(self.positions, str) or not isinstance(self.positions, Sequence):
+        said = (self.positions,) if isinstance(self.positions, str) else self.positions
+        if not isinstance(said, Sequence):
             raise ValueError(
-                f"`positions` must be a sequence of positions, got {self.positions!r}; "
-                f"write positions=({self.positions!r},)"
+                f"`positions` must be a sequence of positions, got {said!r}; write a list, such "
+                'as ["after_embedding"]'
             )
-        placements = tuple(read_placement(each) for each in self.positions)
+        placements = tuple(read_placement(each) for each in said)
         object.__setattr__(self, "positions", placements)
 
     def _check_grid(self) -> None:
@@ -198,16 +202,20 @@ class ModelConfig:
                 "`positions` must leave out 'before_norm' where there is no norm; "
                 "use a pre- or post-norm stabilizer"
             )
-        for each in placements:
-            if self.schedule is Schedule.DECAYING and _starts_as_identity(each.layer):
-                raise ValueError(
-                    "`schedule` must be constant for a layer that starts as the identity, got "
-                    f"decaying with {str(each.layer.kind)!r}; use start='blur' or initial_ratio"
-                )
-            # The layer itself knows best what it refuses: build one and throw it away.
-            build_layer(
-                each.layer, self.dim, causal=self.causal, grid=self.plane, num_heads=self.heads
+        layers = [each.layer for each in placements]
+        if self.layer not in (*layers, LayerConfig()):  # said, though placed nowhere
+            layers.append(read_layer(self.layer))
+        for layer in layers:
+            self._check_layer(layer)
+
+    def _check_layer(self, layer: LayerConfig) -> None:
+        if self.schedule is Schedule.DECAYING and _starts_as_identity(layer):
+            raise ValueError(
+                "`schedule` must be constant for a layer that starts as the identity, got "
+                f"decaying with {str(layer.kind)!r}; use start='blur' or initial_ratio"
             )
+        # The layer itself knows best what it refuses: build one and throw it away.
+        build_layer(layer, self.dim, causal=self.causal, grid=self.plane, num_heads=self.heads)
 
     @property
     def placements(self) -> tuple[ResolvedPlacement, ...]:
@@ -279,6 +287,7 @@ class ModelConfig:
 
         What the config already says stays, and must not contradict the task.
         """
+        _check_task(task)
         patched = self.input is Input.PATCH
         known: dict[str, Any] = {"classes": int(task.classes)}
         if patched:
@@ -335,6 +344,16 @@ class ResolvedPlacement:
     """Which layer."""
     option: Option | None
     """Which meaning of the position; None where it has one only."""
+
+
+def _check_task(task: object) -> None:
+    lacking = [name for name in _KNOWN_BY_TASK if not hasattr(task, name)]
+    if lacking:
+        name = task if isinstance(task, str) else "listops-mini"
+        raise ValueError(
+            f"`task` must be a task, which tells its {lacking[0]}, got {task!r}; use "
+            f"depthpde.tasks[{name!r}]"
+        )
 
 
 def _starts_as_identity(layer: LayerConfig) -> bool:

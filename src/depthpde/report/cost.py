@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from depthpde.experiments.record import Record
 from depthpde.report.evidence import Evidence
-from depthpde.report.spelling import plain, spell_size
+from depthpde.report.spelling import counted, plain, spell_size
 from depthpde.report.table import Entry, Table
 
 COSTS = {
@@ -17,6 +17,10 @@ COSTS = {
     "peak_memory_bytes": "memory",
 }
 """What the records tell, and the heads of its columns."""
+_CARE = (
+    "runs that shared a machine with others disturb time. "
+    "Memory is the largest of the process that ran it, the runs before it included."
+)
 
 
 def cost_ratio(evidence: Evidence, variant: str, cost: str) -> tuple[float, int] | None:
@@ -39,9 +43,13 @@ def cost_ratio(evidence: Evidence, variant: str, cost: str) -> tuple[float, int]
 
 
 def cost_table(evidence: Evidence) -> Table:
-    """Tabulate the baseline's costs, and each variant's as a multiple of them."""
-    first = [_absolute(evidence, cost) for cost in COSTS]
-    rows = [(Entry(plain(evidence.baseline)), *first)]
+    """Tabulate the baseline's costs, and each variant's as a multiple of them.
+
+    Without any baseline each variant's own costs are shown.
+    """
+    if not evidence.has_baseline:
+        return _alone(evidence)
+    rows = [_absolute(evidence, evidence.baseline)]
     tidy: list[Mapping[str, object]] = []
     for variant in evidence.others:
         entries = [Entry(plain(variant))]
@@ -58,22 +66,34 @@ def cost_table(evidence: Evidence) -> Table:
         title=f"{evidence.name} · cost of a whole run against the baseline's",
         heads=("", *COSTS.values()),
         rows=tuple(rows),
-        notes=(
-            "Pairs of one task and seed; runs that shared a machine with others disturb time. "
-            "Memory is the largest of the process that ran it, the runs before it included.",
-        ),
+        notes=(f"Pairs of one task and seed; {_CARE}",),
         tidy=tuple(tidy),
     )
 
 
-def _absolute(evidence: Evidence, cost: str) -> Entry:
-    known = [_cost(each, cost) for each in evidence.records(evidence.baseline)]
-    values = [each for each in known if each]
-    if not values:
-        return Entry("…")
-    unit = {"seconds": " s", "peak_memory_bytes": "B"}.get(cost, "")
-    size = spell_size(sum(values) / len(values))
-    return Entry(f"{size}{unit}", f"mean of {len(values)} runs", ("", evidence.baseline))
+def _alone(evidence: Evidence) -> Table:
+    return Table(
+        title=f"{evidence.name} · cost of a whole run",
+        heads=("", *COSTS.values()),
+        rows=tuple(_absolute(evidence, variant) for variant in evidence.others),
+        notes=(f"Means over tasks and seeds; {_CARE}",),
+    )
+
+
+def _absolute(evidence: Evidence, variant: str) -> tuple[Entry, ...]:
+    """Return a row of a variant's own costs."""
+    entries = [Entry(plain(variant))]
+    for cost in COSTS:
+        known = [_cost(each, cost) for each in evidence.records(variant)]
+        values = [each for each in known if each]
+        if not values:
+            entries.append(Entry("…"))
+            continue
+        unit = {"seconds": " s", "peak_memory_bytes": "B"}.get(cost, "")
+        size = spell_size(sum(values) / len(values))
+        words = f"mean of {counted(len(values), 'run')}"
+        entries.append(Entry(f"{size}{unit}", words, ("", variant)))
+    return tuple(entries)
 
 
 def _cost(record: Record, cost: str) -> float | None:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from depthpde.experiments.record import Record
+from depthpde.experiments.record import METRICS, Broken, Record
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,9 +52,22 @@ def join(runs: Sequence[Sequence[tuple[int, float]]]) -> Course:
 
 
 def read_validations(record: Record) -> list[tuple[int, float]]:
-    """Return updates and validation accuracies; what is not written whole is left out."""
+    """Return updates and validation accuracies; none where a line cannot be read."""
+    return _read(record)[0]
+
+
+def unread_course(record: Record) -> list[Broken]:
+    """Return why a run's curve is left out; nothing where it is read, or there is none."""
+    why = _read(record)[1]
+    return [Broken(record.folder / METRICS, why)] if why else []
+
+
+def _read(record: Record) -> tuple[list[tuple[int, float]], str]:
+    """Return updates and validation accuracies, and why there are none."""
     try:
         looks = [(int(each["update"]), float(each["accuracy"])) for each in record.validations()]
-    except (ValueError, KeyError, TypeError, OSError):
-        return []
-    return [(update, value) for update, value in sorted(looks) if math.isfinite(value)]
+    except (ValueError, OSError) as error:
+        return [], str(error)
+    except (KeyError, TypeError) as error:
+        return [], f"every validation must tell an update and an accuracy, but {error!r}"
+    return [(update, value) for update, value in sorted(looks) if math.isfinite(value)], ""

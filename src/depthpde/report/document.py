@@ -10,14 +10,15 @@ from typing import Any
 
 from depthpde import __version__
 from depthpde.experiments.findings import typeset
-from depthpde.experiments.record import RUNS
+from depthpde.experiments.record import RUNS, Broken
 from depthpde.files import write_whole
 from depthpde.report.article import cell_anchor, variant_anchor
 from depthpde.report.chapter import Chapter, write_chapter
 from depthpde.report.claims import judge_all
+from depthpde.report.course import unread_course
 from depthpde.report.evidence import gather
 from depthpde.report.export import write_figures, write_tables
-from depthpde.report.probes import WORDS
+from depthpde.report.probes import WORDS, unread_probe
 from depthpde.report.provenance import list_environments, run_rows
 from depthpde.report.results import Results, read_results
 from depthpde.report.spelling import plain, signed, spell_p
@@ -58,6 +59,7 @@ def make_report(
     """
     places = [results] if isinstance(results, Path) else list(results)
     found = read_results(places)
+    found = replace(found, broken=(*found.broken, *_unread_parts(found)))
     folder = places[0] / "report" if out is None else out
     folder.mkdir(parents=True, exist_ok=True)
     chapters = write_chapters(found)
@@ -117,6 +119,19 @@ def render_page(results: Results, chapters: Sequence[Chapter], *, runs: str = ""
         chance=lambda p: "" if p is None else spell_p(p),
         value=_value,
     )
+
+
+def _unread_parts(results: Results) -> list[Broken]:
+    """Return the curves and probes that cannot be read, by their paths inside the folder."""
+    records = results.records.values()
+    parts = [part for each in records for part in (*unread_course(each), *unread_probe(each))]
+    return [_local(each) for each in parts]
+
+
+def _local(part: Broken) -> Broken:
+    """Name a part of a run from its results folder on."""
+    place = part.path.parents[2]
+    return Broken(part.path.relative_to(place), part.reason.replace(f"{place}/", ""))
 
 
 def _summary(results: Results) -> str:

@@ -74,6 +74,12 @@ class Evidence:
         counts = [len(self.runs.get(cell, {})) for cell in asked]
         return (min(counts), max(counts)) if counts else (0, 0)
 
+    @property
+    def has_baseline(self) -> bool:
+        """Whether any run of the baseline is there, or asked for."""
+        asked = {each.variant for each in self.missing} | {variant for _, variant in self.runs}
+        return self.baseline in asked
+
     def role(self, variant: str) -> Role:
         """Say what a variant is: the baseline, ours, a control, or something else."""
         if variant == self.baseline:

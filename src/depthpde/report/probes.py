@@ -4,7 +4,7 @@
      "transfer": {PLACE: {"omega": […], "gain": […]}},
      "bands": {PLACE: {"before": [four numbers], "after": [four numbers]}}}
 
-Every part is optional; what has another form is left out.
+Every part is optional; what has another form is left out. A file that cannot be read is told.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from depthpde.experiments.record import Record
+from depthpde.experiments.record import Broken, Record
 from depthpde.report.anatomy import site_of
 from depthpde.report.course import Course, join
 
@@ -76,11 +76,26 @@ def measured_bands(records: Sequence[Record]) -> dict[str, dict[str, list[float]
 
 def read_probe(record: Record) -> Mapping[str, Any]:
     """Return what a run's probe says; nothing where it has none or a broken one."""
-    path = record.folder / PROBE
+    return _read(record)[0]
+
+
+def unread_probe(record: Record) -> list[Broken]:
+    """Return why a run's probe is left out; nothing where it is read, or there is none."""
+    why = _read(record)[1]
+    return [Broken(record.folder / PROBE, why)] if why else []
+
+
+def _read(record: Record) -> tuple[Mapping[str, Any], str]:
+    """Return what a run's probe says, and why it says nothing."""
     try:
-        return _mapping(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, RecursionError):
-        return {}
+        said = json.loads((record.folder / PROBE).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}, ""
+    except (OSError, ValueError, RecursionError) as error:
+        return {}, f"a probe must be JSON, but {error}"
+    if not isinstance(said, Mapping):
+        return {}, f"a probe must be an object, got {type(said).__name__}"
+    return said, ""
 
 
 def _words(place: str) -> str:

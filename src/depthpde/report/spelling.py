@@ -62,6 +62,11 @@ def spell_size(value: float) -> str:
     return f"{value:.3g}"
 
 
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """Write how many there are: 1 run, 2 runs; a plural that takes no s is given."""
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"
+
+
 def plain(name: str) -> str:
     """Write a name without the underscores of code."""
     return name.replace("_", " ")

@@ -6,7 +6,15 @@ from collections.abc import Mapping
 
 from depthpde.report.arena import Escape
 from depthpde.report.evidence import Evidence, by_task, escapes, over_all, trivial
-from depthpde.report.spelling import plain, short_tasks, signed, spell, spell_interval, spell_p
+from depthpde.report.spelling import (
+    counted,
+    plain,
+    short_tasks,
+    signed,
+    spell,
+    spell_interval,
+    spell_p,
+)
 from depthpde.report.statistics import LEVEL, Comparison, mean, too_few
 from depthpde.report.strata import Overall
 from depthpde.report.table import Entry, Table
@@ -15,25 +23,34 @@ from depthpde.report.table import Entry, Table
 def paired_table(evidence: Evidence) -> Table:
     """Tabulate variants by tasks: the baseline's accuracy, then each variant's difference from it.
 
+    Where a variant's runs have no baseline of their seed, their accuracy stands without a sign.
     The mean difference is over tasks, with its 95 % interval and Holm's p over all variants; see
     `compare_over_tasks`. Use ``evidence.select(tasks=…, variants=…)`` for a part.
     """
     short = short_tasks(evidence.tasks)
     overall, single = over_all(evidence), by_task(evidence)
-    low, high = evidence.seeds
-    seeds = f"{high}" if low == high else f"{low} to {high}"
-    plural = "" if low == high == 1 else "s"
+    seeds = _seeds(evidence, paired=bool(overall))
     return Table(
-        title=f"{evidence.name} · {', '.join(evidence.tasks)} · {seeds} paired seed{plural}",
+        title=f"{evidence.name} · {', '.join(evidence.tasks)} · {seeds}",
         heads=("", *(short[task] for task in evidence.tasks), "mean Δ [95 % CI]", "p (Holm)"),
         rows=(
-            _baseline_row(evidence),
+            *([_baseline_row(evidence)] if evidence.has_baseline else []),
             *(_row(evidence, variant, single, overall.get(variant)) for variant in evidence.others),
         ),
-        notes=_notes(evidence, short),
+        notes=(*_notes(evidence, short), *_unsigned(evidence)),
         warnings=_warnings(evidence, overall),
         tidy=tuple(_tidy(evidence, single, overall)),
     )
+
+
+def _seeds(evidence: Evidence, *, paired: bool) -> str:
+    low, high = evidence.seeds
+    number = f"{high}" if low == high else f"{low} to {high}"
+    seeds = "seed" if low == high == 1 else "seeds"
+    if paired:
+        return f"{number} paired {seeds}"
+    pending = evidence.missing and evidence.has_baseline
+    return f"{number} {seeds}, {'no pair yet' if pending else 'nothing to pair with'}"
 
 
 def _baseline_row(evidence: Evidence) -> tuple[Entry, ...]:
@@ -61,12 +78,13 @@ def _row(
         _difference(evidence, task, variant, single[task].get(variant)) for task in evidence.tasks
     ]
     if overall is None:
-        return (Entry(plain(variant)), *cells, Entry("…"), Entry("…"))
-    part = "" if overall.tasks == len(evidence.tasks) else f" ({_count(overall.tasks, 'task')})"
+        none = Entry("…" if evidence.missing else "—")
+        return (Entry(plain(variant)), *cells, none, none)
+    part = "" if overall.tasks == len(evidence.tasks) else f" ({counted(overall.tasks, 'task')})"
     text = f"{signed(overall.mean)} {spell_interval(overall.interval)}{part}"
     star = overall.p_holm <= LEVEL
     title = (
-        f"n = {overall.n} pairs on {_count(overall.tasks, 'task')}, p = {spell_p(overall.p)} alone"
+        f"n = {overall.n} pairs on {counted(overall.tasks, 'task')}, p = {spell_p(overall.p)} alone"
     )
     said = spell_p(overall.p_holm) + (" *" if star else "")
     return (
@@ -81,6 +99,8 @@ def _difference(
     evidence: Evidence, task: str, variant: str, comparison: Comparison | None
 ) -> Entry:
     pairs = evidence.pairs(task, variant)
+    if not pairs and evidence.accuracies(task, variant):
+        return _accuracy(evidence, task, variant)
     if not pairs:
         return Entry("…", "no pair of finished runs yet")
     said = ", ".join(f"seed {seed}: {signed(each)}" for seed, each in pairs.items())
@@ -104,6 +124,16 @@ def _notes(evidence: Evidence, short: Mapping[str, str]) -> tuple[str, ...]:
     if every:
         rest.append(f"every run is past every trivial line on {', '.join(every)}")
     return tuple(notes + rest)
+
+
+def _unsigned(evidence: Evidence) -> list[str]:
+    """Say what a number without a sign is, where a variant has one."""
+    alone = any(
+        evidence.accuracies(task, variant) and not evidence.pairs(task, variant)
+        for task in evidence.tasks
+        for variant in evidence.others
+    )
+    return ["without a sign: accuracy in percent, no baseline of the same seed"] if alone else []
 
 
 def _plateaus(evidence: Evidence, task: str) -> tuple[list[str], bool]:
@@ -198,7 +228,3 @@ def _tidy(
                 }
             )
     return rows
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" + ("" if number == 1 else "s")

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from depthpde.experiments.record import Record
 from depthpde.report.anatomy import Role
 from depthpde.report.evidence import Evidence, lacking, over_all
-from depthpde.report.spelling import plain, signed, spell_interval, spell_p
+from depthpde.report.loose import BASELINE, LOOSE
+from depthpde.report.spelling import counted, plain, signed, spell_interval, spell_p
 from depthpde.report.statistics import LEVEL
 from depthpde.report.strata import Overall
 
@@ -98,8 +102,29 @@ def _unfinished(evidence: Evidence) -> list[Sentence]:
 
 
 def _nothing(evidence: Evidence) -> Sentence:
-    count = sum(len(runs) for runs in evidence.runs.values())
-    return Sentence("–", "plain", "Nothing is compared:", f"{count} runs, none that makes a pair")
+    runs = counted(sum(len(runs) for runs in evidence.runs.values()), "run")
+    grounds = [f"{runs}, none that makes a pair", *_next_step(evidence)]
+    return Sentence("–", "plain", "Nothing is compared:", "; ".join(grounds))
+
+
+def _next_step(evidence: Evidence) -> list[str]:
+    """Say how runs of no grid come to a pair; a grid that compares nothing was meant to."""
+    runs = [run for variant in evidence.variants for run in evidence.records(variant)]
+    if evidence.name != LOOSE or not runs:
+        return []
+    alike = "with the same --out, seed and settings, such as"
+    changed = [run for run in runs if run.label != BASELINE]
+    if changed:
+        return [f"train the baseline {alike}: {_train(changed[0])}"]
+    return [f"train another model {alike}: {_train(runs[0])} --position after_embedding"]
+
+
+def _train(run: Record) -> str:
+    """Return the command that trains the baseline of a run, as far as an option tells it."""
+    training = run.config.get("training")
+    updates = training.get("updates") if isinstance(training, Mapping) else None
+    words = ["depthpde", "train", run.task, "--seed", str(run.seed)]
+    return shlex.join([*words, "--updates", str(updates)] if isinstance(updates, int) else words)
 
 
 def _grounds(found: Overall, compared: int) -> str:

@@ -213,6 +213,12 @@ def test_a_path_refuses_what_it_cannot_do(method, settings, message):
         diffuse(torch.zeros(1, 4, 2), 0.1, method=method, **settings)
 
 
+def test_the_triton_path_names_the_device_that_came(monkeypatch):
+    monkeypatch.delenv("TRITON_INTERPRET")
+    with pytest.raises(ValueError, match=r"on CUDA; got scheme 'explicit' .* ends on cpu; use"):
+        diffuse(torch.zeros(1, 4, 2), 0.1, method=Method.TRITON)
+
+
 def test_the_spectral_path_refuses_a_ratio_for_each_edge():
     with pytest.raises(ValueError, match="same at every edge for the spectral path"):
         diffuse(torch.zeros(1, 4, 2), torch.full((1, 3, 1), 0.1), scheme="exact")

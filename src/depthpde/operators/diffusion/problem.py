@@ -27,11 +27,12 @@ class Problem:
     width: int = 0
     """Sites in a row of an image laid out row by row; 0 for a sequence."""
 
-    def refusal(self, path: str, does: str) -> ValueError:
-        """Build the error of a path that cannot do this problem."""
+    def refusal(self, path: str, does: str, device: torch.device | None = None) -> ValueError:
+        """Build the error of a path that cannot do this problem, or not on this device."""
+        where = "" if device is None else f" on {device.type}"
         return ValueError(
             f"`method` {path!r} does {does}; got scheme {self.scheme.value!r} with "
-            f"{self.boundary.value!r} ends; use method='auto' or 'reference'"
+            f"{self.boundary.value!r} ends{where}; use method='auto' or 'reference'"
         )
 
 

@@ -72,7 +72,7 @@ def _check(u: Field, problem: Problem) -> None:
     on_chain = problem.boundary is Boundary.NO_FLUX
     if not (on_device and on_chain and problem.scheme in (Scheme.EXPLICIT, Scheme.UPWIND)):
         does = "the explicit and the upwind scheme with no-flux ends on CUDA"
-        raise problem.refusal("triton", does)
+        raise problem.refusal("triton", does, u.device)
 
 
 def _launch(
