@@ -27,6 +27,9 @@ def fed():
 def nothing():
     return 3
 
+def narrow():
+    return nn.Linear(8, 8), torch.randn(2, 5, 3)
+
 def unfed():
     return nn.Linear(8, 8)
 """
@@ -85,6 +88,11 @@ def test_a_saved_hugging_face_model_is_checked(here, capsys) -> None:
 def test_wrong_input_exits_2_and_says_what_to_do(here, capsys, arguments, message) -> None:
     assert main(["causality", *arguments]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_model_that_fails_by_itself_is_no_verdict(here, capsys) -> None:
+    assert main(["causality", "--python", "causality_models:narrow"]) == 3
+    assert "RuntimeError: mat1 and mat2 shapes cannot be multiplied" in capsys.readouterr().err
 
 
 def test_a_missing_library_names_the_extra(here, capsys, monkeypatch) -> None:

@@ -20,7 +20,7 @@ EXAMPLES = """examples:
   depthpde causality --hf models/my-gpt2 --json
 
 --python names a function without arguments that returns the model, or (model, inputs).
-exit code: 0 if no site sees its future, 1 if one does, 2 for wrong input
+exit code: 0 if no site sees its future, 1 if one does, 2 for wrong input, 3 if the model fails
 """
 
 

@@ -31,7 +31,7 @@ EXAMPLES = """examples:
 
 --python names a function without arguments that returns the model, or (model, inputs).
 --checkpoint takes its batch from the run's task where that is prepared, so gradients are measured.
-exit code: 0 if nothing is ill, 1 if something is, 2 for wrong input
+exit code: 0 if nothing is ill, 1 if something is, 2 for wrong input, 3 if the model fails
 """
 SEQUENCES = 32
 """Sequences of a batch that is drawn or read from a prepared task."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -114,7 +115,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb.
 
     Returns:
-        0 when all is well, 1 when a check failed, 2 for wrong input, 130 when interrupted.
+        0 when all is well, 1 when a check failed, 2 for wrong input, 3 for what nobody foresaw (a
+        model that fails by itself, a fault of ours), 130 when interrupted.
     """
     words = list(sys.argv[1:] if argv is None else argv)
     if not words:
@@ -141,6 +143,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         print(f"depthpde {arguments.verb}: {_told(error)}", file=sys.stderr)
         return 2
+    except Exception:
+        traceback.print_exc()
+        return 3
     return code
 
 
