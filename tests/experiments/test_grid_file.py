@@ -25,7 +25,7 @@ GRID = {
         "wide": {"words": "twice as wide", "model": {"dim": 32}, "training": {"updates": 10}},
     },
 }
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES, CONTROLS = Path(__file__).parents[2] / "examples", "decoder-controls.yaml"
 
 
 def write(tmp_path, file="grid.json", **changes):
@@ -117,7 +117,7 @@ def test_the_longer_pathfinder_differs_from_placement_in_its_updates_alone():
 
 
 def test_the_decoder_with_controls_is_that_of_the_architectures():
-    controls = read_plan(EXAMPLES / "decoder-controls.yaml")
+    controls = read_plan(EXAMPLES / CONTROLS)
     ours = {(cell.task, cell.variant, cell.seed): run for cell, run in architectures.plan().cells}
     shared = {"baseline": "Transformer, both", "in the equation": "simulator, both"}
     assert len(controls.cells) == 90
@@ -127,3 +127,14 @@ def test_the_decoder_with_controls_is_that_of_the_architectures():
         else:
             usual = ours[cell.task, shared["baseline"], cell.seed]
             assert replace(run, model=usual.model) == usual
+
+
+def test_the_longer_decoder_differs_from_the_controls_in_its_updates_alone():
+    usual = {(c.variant, c.seed): run for c, run in read_plan(EXAMPLES / CONTROLS).cells}
+    longer = read_plan(EXAMPLES / "decoder-longer.yaml").cells
+    assert len(longer) == 21
+    for cell, run in longer:
+        same = usual[cell.variant, cell.seed]
+        updates = {"updates": 3 * same.training.updates}
+        updates["evaluate_every"] = updates["updates"]
+        assert run == replace(same, training=replace(same.training, **updates))
