@@ -247,3 +247,10 @@ def test_the_page_is_no_wider_than_its_window(shared_results, tmp_path, width):
     assert measured is not None, done.stdout[:300]
     assert int(measured[1]) <= width
     assert page.is_file()
+
+
+def test_runs_without_a_pair_have_their_curves_drawn(tmp_path):
+    synthesis.write_placement(tmp_path, tasks=["text-mini"], variants=["after_ffn"], seeds=2)
+    drawn = make_report(tmp_path).chapters[0].curves["text-mini"]
+    assert "after ffn" in drawn
+    assert "line-ours" in drawn

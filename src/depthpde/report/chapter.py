@@ -175,6 +175,8 @@ def _tint(each: Estimate) -> Tint:
 def _leading(evidence: Evidence, overall: Mapping[str, Overall]) -> dict[str, str]:
     """Choose what a figure with few lines shows: variant → role of its line."""
     chosen = {evidence.baseline: "baseline"}
+    if not overall:  # nothing to choose by
+        return chosen | {name: evidence.role(name).value for name in evidence.others[:3]}
     ours = {name: o.mean for name, o in overall.items() if evidence.role(name) is Role.OURS}
     rest = {name: o.mean for name, o in overall.items() if name not in ours}
     for known, role in ((rest, "control"), (ours, "ours")):
