@@ -124,8 +124,8 @@ def _configure_prepare(parser: argparse.ArgumentParser) -> None:
 
 
 def _list(args: argparse.Namespace) -> int:
-    from depthpde.data.library import condition, default_data, default_out, prepared_tasks
-    from depthpde.data.prepared import how_to_prepare
+    from depthpde.data.library import condition, default_data, prepared_tasks
+    from depthpde.data.prepared import default_out, how_to_prepare
     from depthpde.data.tasks import TASKS
 
     data, out = args.data or default_data(), args.out or default_out()
@@ -186,8 +186,8 @@ def _print_rows(rows: list[dict[str, Any]]) -> None:
 
 
 def _prepare(args: argparse.Namespace) -> int:
-    from depthpde.data.library import default_out, folder_of, prepare, prepared_tasks
-    from depthpde.data.prepared import read_manifest
+    from depthpde.data.library import folder_of, prepare, prepared_tasks
+    from depthpde.data.prepared import default_out, read_manifest
 
     out = args.out or default_out()
     results, failed = [], 0
@@ -266,7 +266,8 @@ def _why_again(folder: Path, name: str, args: argparse.Namespace) -> str:
 
 
 def _verify(args: argparse.Namespace) -> int:
-    from depthpde.data.library import default_out, verify
+    from depthpde.data.library import verify
+    from depthpde.data.prepared import default_out
 
     found = verify(args.out or default_out(), args.tasks)
     if args.json:
@@ -279,8 +280,9 @@ def _verify(args: argparse.Namespace) -> int:
 
 def _show(args: argparse.Namespace) -> int:
     from depthpde.data.exhibit import drawn, exhibit
-    from depthpde.data.library import default_out, folder_of
+    from depthpde.data.library import folder_of
     from depthpde.data.picture import png
+    from depthpde.data.prepared import default_out
     from depthpde.data.tasks import TASKS
     from depthpde.errors import check_name, check_positive
 

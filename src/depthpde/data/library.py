@@ -10,6 +10,7 @@ from typing import Any
 
 from depthpde.data.prepared import (
     Split,
+    default_out,
     how_to_prepare,
     misfits,
     prepare_command,
@@ -17,7 +18,6 @@ from depthpde.data.prepared import (
     read_manifest,
     read_split,
 )
-from depthpde.data.prepared import default_out as default_out
 from depthpde.data.protocol import STRICT, Rules, rules_of
 from depthpde.data.store import MANIFEST, Writer
 from depthpde.data.task import Request, Task

@@ -17,8 +17,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from depthpde.data.library import default_out, folder_of, prepare
-from depthpde.data.prepared import Split, read_manifest, read_split
+from depthpde.data.library import folder_of, prepare
+from depthpde.data.prepared import Split, default_out, read_manifest, read_split
 from depthpde.data.source import digest
 from depthpde.data.store import MANIFEST
 from depthpde.data.task import SPLITS

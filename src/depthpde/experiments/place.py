@@ -10,7 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from depthpde.data.library import default_out
+from depthpde.data.prepared import default_out
 from depthpde.experiments.execute import BusyError, ensure_prepared, execute
 from depthpde.experiments.record import State, is_recorded
 from depthpde.experiments.run import RunConfig

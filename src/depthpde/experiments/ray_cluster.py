@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from depthpde.data.library import default_out
+from depthpde.data.prepared import default_out
 from depthpde.experiments.heart import BEAT
 from depthpde.experiments.parcel import Parcel, pack, pack_live, unpack
 from depthpde.experiments.place import End, Ended, Folders, attempt
