@@ -24,7 +24,7 @@ from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from depthpde.experiments.record import (
+from depthpde.records.record import (
     CONFIG,
     ENVIRONMENT,
     FORMAT,

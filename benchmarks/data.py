@@ -25,10 +25,10 @@ import torch
 from torch import nn
 
 from depthpde.data.batching import Batches
-from depthpde.data.library import load, prepare
-from depthpde.data.listops import generate as grow
-from depthpde.data.pathfinder import LRA_32
-from depthpde.data.pathfinder import generate as draw
+from depthpde.data.catalog import load, prepare
+from depthpde.data.recipes.listops import generate as grow
+from depthpde.data.recipes.pathfinder import LRA_32
+from depthpde.data.recipes.pathfinder import generate as draw
 from depthpde.data.task import Task
 from depthpde.data.tasks import TASKS
 

@@ -34,43 +34,46 @@ ANY_HEAD = 1e-9
 
 def calibrate() -> None:
     """Measure the calibration zoo and write where illness begins."""
-    from depthpde.dynamics.illness import Illness
     from dynamics.patients import pretrained
     from dynamics.zoo import BROKEN, CALIBRATION, HEALTHY, cases, sign_values
 
-    healthy: dict[Illness, list[float]] = {illness: [] for illness in Illness}
-    broken: dict[Illness, list[float]] = {illness: [] for illness in Illness}
+    from depthpde.doctor.condition import Condition
+
+    healthy: dict[Condition, list[float]] = {condition: [] for condition in Condition}
+    broken: dict[Condition, list[float]] = {condition: [] for condition in Condition}
     builders = [partial(animal.build, case) for animal, case in cases(HEALTHY, CALIBRATION)]
     for build in (*builders, pretrained):
         patient = build()
-        for illness, value in sign_values(patient).items() if patient else ():
-            healthy[illness].append(value)
+        for condition, value in sign_values(patient).items() if patient else ():
+            healthy[condition].append(value)
     for animal, case in cases(BROKEN, CALIBRATION):
-        value = sign_values(animal.build(case)).get(animal.illness)
-        broken[animal.illness].append(math.nan if value is None else value)
+        value = sign_values(animal.build(case)).get(animal.condition)
+        broken[animal.condition].append(math.nan if value is None else value)
     said = json.loads(THRESHOLDS.read_text(encoding="utf-8"))
-    for illness, row in said["thresholds"].items():
-        well, bad = healthy[Illness(illness)], broken[Illness(illness)]
-        row |= limits(illness, row["worse"], well, bad)
-        print(f"{illness:24} healthy {min(well):.3g} … {max(well):.3g} ({len(well)})", end="   ")
+    for condition, row in said["thresholds"].items():
+        well, bad = healthy[Condition(condition)], broken[Condition(condition)]
+        row |= limits(condition, row["worse"], well, bad)
+        print(f"{condition:24} healthy {min(well):.3g} … {max(well):.3g} ({len(well)})", end="   ")
         print(f"broken {min(bad):.3g} … {max(bad):.3g} ({len(bad)})", end="   ")
-        print(f"watch {row['watch']:.3g}  ill {row['ill']:.3g}")
+        print(f"watch {row['callback']:.3g}  ill {row['ill']:.3g}")
     THRESHOLDS.write_text(json.dumps(said, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def limits(illness: str, worse: str, well: list[float], bad: list[float]) -> dict[str, object]:
+def limits(condition: str, worse: str, well: list[float], bad: list[float]) -> dict[str, object]:
     """Put the thresholds between the nearest healthy model and the nearest broken one."""
     near_well, near_bad = (min(well), max(bad)) if worse == "low" else (max(well), min(bad))
     found: dict[str, object] = {"healthy": ends(well), "broken": ends(bad)}
-    if illness == "dead layers":
+    if condition == "dead layers":
         return found | {"ill": two_digits(near_well / 100), "watch": two_digits(near_well / 10)}
-    if illness in BY_RATIO:
+    if condition in BY_RATIO:
         ill = math.sqrt(near_well * near_bad)
         return found | {"ill": two_digits(ill), "watch": two_digits(math.sqrt(ill * near_well))}
-    if illness in BY_DIFFERENCE:
+    if condition in BY_DIFFERENCE:
         ill = (near_well + near_bad) / 2
-        watch = ANY_HEAD if illness == "entropy collapse" else two_digits((ill + near_well) / 2)
-        return found | {"ill": two_digits(ill), "watch": watch}
+        callback = (
+            ANY_HEAD if condition == "entropy collapse" else two_digits((ill + near_well) / 2)
+        )
+        return found | {"ill": two_digits(ill), "watch": callback}
     return found
 
 
@@ -99,9 +102,9 @@ def overhead() -> None:
     Processor seconds on one thread, so that other work on the machine does not count.
     """
     import torch
-
-    from depthpde.dynamics.live import EVERY
     from dynamics.patients import Case
+
+    from depthpde.doctor.live import EVERY
 
     torch.set_num_threads(1)
     for case in (
@@ -120,9 +123,9 @@ def overhead() -> None:
 def step_seconds(case: Case) -> tuple[float, float]:
     """Give the median time of a training step, and of one that is looked at, in turns."""
     import torch
-
-    from depthpde.dynamics.live import Doctor
     from dynamics.patients import CLASSES, classifier
+
+    from depthpde.doctor.live import Doctor
 
     model = classifier(case).model.train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
@@ -145,7 +148,7 @@ def step_seconds(case: Case) -> tuple[float, float]:
     plain, looking = [], []
     for _ in range(8):
         plain += [step(), step()]
-        with Doctor(model, budget=None, say=lambda line: None) as doctor:
+        with Doctor(model, budget=None, log=lambda line: None) as doctor:
             looking.append(step(doctor))
     return statistics.median(plain), statistics.median(looking)
 

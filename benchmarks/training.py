@@ -35,16 +35,16 @@ import torch
 from torch.nn import functional as F
 
 from depthpde.data.batching import Batches, Part
-from depthpde.data.library import load, prepare
-from depthpde.data.prepared import Split
+from depthpde.data.catalog import load, prepare
+from depthpde.data.reader import Split
 from depthpde.data.tasks import TASKS
-from depthpde.experiments.engine import sweep
-from depthpde.experiments.place import Folders, Place
-from depthpde.experiments.pool import Pool
-from depthpde.experiments.run import RunConfig
-from depthpde.experiments.settings import build_run
 from depthpde.models.classifier import Classifier
 from depthpde.models.config import ModelConfig
+from depthpde.runs.run import RunConfig
+from depthpde.runs.settings import build_run
+from depthpde.sweeps.executor import Executor, Folders
+from depthpde.sweeps.pool import Pool
+from depthpde.sweeps.sweep import sweep
 from depthpde.training.loop import train
 
 ROOT = Path(__file__).parents[1]
@@ -113,7 +113,7 @@ def _ours(run: RunConfig, split: Split, now: Now) -> list[float]:
     stamps = []
     model = run.build()
     began = now()
-    train(model, split, run.training, watch=lambda history, point: stamps.append(now()))
+    train(model, split, run.training, callback=lambda history, point: stamps.append(now()))
     return [after - before for before, after in zip([began, *stamps], stamps, strict=False)]
 
 
@@ -190,7 +190,7 @@ def workers(prepared: Path) -> Row:
 
 def ray(prepared: Path) -> Row:
     """Tell what Ray adds to a grid of short runs, its start and end included."""
-    from depthpde.experiments.ray_cluster import RayCluster
+    from depthpde.sweeps.ray_cluster import RayCluster
 
     runs = _grid(4, updates=20)
     pool = _sweep(runs, lambda folders: Pool(folders, 2, threads=1), prepared)
@@ -204,7 +204,7 @@ def _grid(count: int, *, updates: int) -> list[RunConfig]:
     return [build_run("listops-mini", settings=settings | {"seed": n}) for n in range(count)]
 
 
-def _sweep(runs: list[RunConfig], place: Callable[[Folders], Place], prepared: Path) -> float:
+def _sweep(runs: list[RunConfig], place: Callable[[Folders], Executor], prepared: Path) -> float:
     with TemporaryDirectory() as folder:
         folders = Folders(Path(folder), prepared=prepared)
         began = time.perf_counter()

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from depthpde.experiments.record import RUNS
-from depthpde.report.document import PAGE, make_report, render_page
-from depthpde.report.fill import fill, parts_of
+from depthpde.records.record import RUNS
+from depthpde.report.markdown_blocks import fill_blocks, parts_of
+from depthpde.report.page import PAGE, make_report, render_page
 
 ROOT = Path(__file__).parents[1]
 
@@ -43,11 +43,11 @@ def test_the_committed_tables_and_figures_are_those_of_the_records(part, report)
 @pytest.mark.parametrize("page", ["README.md", "docs/findings.md"])
 def test_the_tables_of_a_page_are_those_of_the_records(page, parts):
     text = (ROOT / page).read_text(encoding="utf-8")
-    assert fill(text, parts) == text, "run: make results"
+    assert fill_blocks(text, parts) == text, "run: make results"
 
 
 def test_a_table_that_was_changed_by_hand_would_be_found(parts):
     text = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
     assert "| baseline |" in text
     wrong = text.replace("| baseline |", "| baseline, improved |")
-    assert fill(wrong, parts) == text
+    assert fill_blocks(wrong, parts) == text

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from depthpde.cli.main import main
-from depthpde.data.library import prepare
+from depthpde.data.catalog import prepare
 from depthpde.data.tasks import TASKS
-from depthpde.experiments.record import read_grids, read_records
+from depthpde.records.record import read_grids, read_records
 
 SMALL = {"train": 96, "validation": 32, "test": 48}
 

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from depthpde.cli.main import main
-from depthpde.dynamics.learned import LanguageSimulator, Simulator
 from depthpde.models.classifier import Classifier
 from depthpde.models.config import ModelConfig
 from depthpde.models.vision import VisionTransformer
+from depthpde.simulator.learned import LanguageSimulator, Simulator
 
 MODELS = """
 import torch
@@ -91,7 +91,7 @@ def test_a_saved_model_and_a_run_are_examined(here, capsys):
 
 
 def test_a_run_is_examined_on_its_own_task_with_gradients(here, capsys):
-    from depthpde.data.library import prepare
+    from depthpde.data.catalog import prepare
     from depthpde.data.tasks import TASKS
 
     prepare("listops-mini", out=here / "prepared")

@@ -13,10 +13,10 @@ from dataclasses import replace
 import pytest
 
 from depthpde.cli.main import main
-from depthpde.data.library import prepare
+from depthpde.data.catalog import prepare
 from depthpde.data.tasks import TASKS
-from depthpde.experiments.questions import QUESTIONS, REPRODUCTIONS
-from depthpde.experiments.record import read_records
+from depthpde.papers.registry import QUESTIONS, REPRODUCTIONS
+from depthpde.records.record import read_records
 
 ASKED = ["--scale", "quick", "--seeds", "1", "--tasks", "listops-mini", "--workers", "2"]
 

@@ -14,11 +14,11 @@ import pytest
 
 from depthpde.cli import sweep
 from depthpde.cli.main import main, parser
-from depthpde.data.library import prepare
+from depthpde.data.catalog import prepare
 from depthpde.data.tasks import TASKS
-from depthpde.experiments.extent import Extent
-from depthpde.experiments.questions import REPRODUCTIONS
-from depthpde.experiments.record import read_grids, read_records
+from depthpde.papers.registry import REPRODUCTIONS
+from depthpde.records.record import read_grids, read_records
+from depthpde.sweeps.scale import Scale
 
 SMALL = {"train": 96, "validation": 32, "test": 48}
 GRID = {
@@ -173,7 +173,7 @@ def test_an_experiment_by_name_writes_its_grid_before_it_computes(tmp_path, prep
 def test_the_runs_of_paper_b_are_computed_wherever_others_are(name):
     for words, seeds in ((["--seeds", "2"], 2), ([], None)):
         asked = sweep._plan(parser().parse_args(["sweep", name, "--scale", "quick", *words]))
-        wanted = REPRODUCTIONS[name].plan(Extent.QUICK, seeds=seeds)
+        wanted = REPRODUCTIONS[name].plan(Scale.QUICK, seeds=seeds)
         assert asked.name == name
         assert [run.id for run in asked.runs] == [run.id for run in wanted.runs]
 

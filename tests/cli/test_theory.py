@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from depthpde.cli.main import main
-from depthpde.theory.claim import Check, Claim, Comparison, Evidence
-from depthpde.theory.claims import CLAIMS
+from depthpde.theory.claim import Check, Claim, ClaimEvidence, Relation
+from depthpde.theory.registry import CLAIMS
 
 
 def depthpde(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -19,14 +19,14 @@ def depthpde(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 def a_claim(measured: float, refuting: float) -> Claim:
     def at_most_one(value: float) -> Check:
-        return Check(quantity="x", predicted=1.0, measured=value, comparison=Comparison.AT_MOST)
+        return Check(quantity="x", predicted=1.0, measured=value, comparison=Relation.AT_MOST)
 
     return Claim(
         name="small",
         statement="x is small",
         equation="x ≤ 1",
         source="here",
-        measure=lambda: Evidence(checks=(at_most_one(measured),)),
+        measure=lambda: ClaimEvidence(checks=(at_most_one(measured),)),
         counterexample="a large x",
         refute=lambda: at_most_one(refuting),
     )

@@ -11,9 +11,9 @@ from dataclasses import replace
 import pytest
 
 from depthpde.cli.main import main
-from depthpde.data.library import prepare
+from depthpde.data.catalog import prepare
 from depthpde.data.tasks import TASKS
-from depthpde.experiments.record import read_records
+from depthpde.records.record import read_records
 
 SMALL = {"train": 96, "validation": 32, "test": 48}
 QUICK = [

@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from depthpde.data.batching import Batches, Cursor, bucket_edges, pixels
-from depthpde.data.library import load, prepare
-from depthpde.data.prepared import Split
-from depthpde.data.task import Kind
+from depthpde.data.catalog import load, prepare
+from depthpde.data.reader import Split
+from depthpde.data.task import TaskKind
 
 
-def sequences(lengths, *, longest=256, kind=Kind.SEQUENCE, **more) -> Split:
+def sequences(lengths, *, longest=256, kind=TaskKind.SEQUENCE, **more) -> Split:
     lengths = np.array(lengths, dtype=np.int64)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     count = len(lengths)
@@ -29,7 +29,7 @@ def sequences(lengths, *, longest=256, kind=Kind.SEQUENCE, **more) -> Split:
         length=longest,
         tokens=tokens,
         offsets=offsets,
-        labels=None if kind is Kind.LANGUAGE else (np.arange(count) % 7).astype(np.uint8),
+        labels=None if kind is TaskKind.LANGUAGE else (np.arange(count) % 7).astype(np.uint8),
         **given,
     )
 
@@ -131,7 +131,7 @@ def test_an_evaluation_sees_every_example_once_in_a_fixed_order() -> None:
 def test_a_legacy_protocol_pads_to_its_length_and_hides_zero_pixels() -> None:
     batch = next(Batches(sequences([5, 9], padding=300), 2).epoch(0))
     assert batch.tokens.shape == (2, 300)
-    split = sequences([4, 4], longest=4, kind=Kind.IMAGE, shift=0, mask_zero_pixels=True)
+    split = sequences([4, 4], longest=4, kind=TaskKind.IMAGE, shift=0, mask_zero_pixels=True)
     batch = next(Batches(split, 2).once())
     assert batch.tokens.tolist() == [[0] * 4, [1] * 4]
     assert batch.valid_mask.tolist() == [[False] * 4, [True] * 4]
@@ -139,7 +139,7 @@ def test_a_legacy_protocol_pads_to_its_length_and_hides_zero_pixels() -> None:
 
 def test_pixels_are_centred_and_scaled_and_words_are_not_pixels() -> None:
     split = sequences(
-        [4, 4], longest=4, kind=Kind.IMAGE, shift=0, pixel_mean=0.5, pixel_spread=0.25
+        [4, 4], longest=4, kind=TaskKind.IMAGE, shift=0, pixel_mean=0.5, pixel_spread=0.25
     )
     batch = next(Batches(split, 2).once())
     numbers = pixels(batch, split)
@@ -151,7 +151,7 @@ def test_pixels_are_centred_and_scaled_and_words_are_not_pixels() -> None:
 
 def test_pairs_come_as_two_documents() -> None:
     pairs = np.array([[0, 1], [2, 0], [1, 1]], dtype=np.uint32)
-    documents = sequences([3, 9, 5], pairs=pairs, kind=Kind.PAIR)
+    documents = sequences([3, 9, 5], pairs=pairs, kind=TaskKind.PAIR)
     batch = next(Batches(documents, 3).once())
     assert sorted(batch.tokens[:, 0].tolist()) == [1, 2, 3]
     assert batch.second_tokens is not None
@@ -166,7 +166,7 @@ def test_pairs_come_as_two_documents() -> None:
 
 def test_a_language_task_predicts_every_next_byte_once() -> None:
     text = np.arange(250, dtype=np.uint8)
-    split = sequences([250], longest=16, kind=Kind.LANGUAGE)
+    split = sequences([250], longest=16, kind=TaskKind.LANGUAGE)
     split = Split(**{name: getattr(split, name) for name in Split.__slots__} | {"tokens": text})
     batches = Batches(split, 4)
     rows = torch.cat([batch.tokens for batch in batches.once()])

@@ -1,6 +1,6 @@
 import pytest
 
-from depthpde.data.protocol import LEGACY, PROTOCOLS, Validation, rules_of
+from depthpde.data.protocol import LEGACY, PROTOCOLS, ValidationSource, rules_of
 from depthpde.data.tasks import TASKS
 
 LRA = ("listops", "text", "retrieval", "image", "pathfinder")
@@ -9,7 +9,7 @@ LRA = ("listops", "text", "retrieval", "image", "pathfinder")
 @pytest.mark.parametrize("task", TASKS.values(), ids=list(TASKS))
 def test_no_task_selects_on_test_under_the_strict_protocol(task) -> None:
     rules = rules_of(task.name, task.family, "strict", mini=task.mini)
-    assert rules.validation in (Validation.HELD_OUT, Validation.GIVEN)
+    assert rules.validation in (ValidationSource.HELD_OUT, ValidationSource.GIVEN)
     assert not rules.differences
 
 
@@ -24,7 +24,7 @@ def test_every_legacy_protocol_covers_the_arena_and_says_what_differs(protocol, 
 def test_legacy_text_is_validated_on_test_and_says_so() -> None:
     for protocol in LEGACY:
         rules = rules_of("text", "text", protocol)
-        assert rules.validation is Validation.TEST
+        assert rules.validation is ValidationSource.TEST
         assert "selected on test" in rules.differences[0]
 
 

@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from depthpde.data.task import Input, Kind, Task
+from depthpde.data.task import Task, TaskInput, TaskKind
 from depthpde.data.tasks import TASKS
 
 FIVE = ("listops", "text", "retrieval", "image", "pathfinder")
@@ -13,9 +13,9 @@ FIVE = ("listops", "text", "retrieval", "image", "pathfinder")
 def test_every_task_is_consistent(task: Task) -> None:
     assert TASKS[task.name] is task
     assert list(task.splits) == ["train", "validation", "test"]
-    assert (task.grid is not None) == (task.kind is Kind.IMAGE)
-    assert task.inputs == ((Input.TOKEN, Input.LINEAR) if task.grid else (Input.TOKEN,))
-    assert task.classes <= 256 or task.kind is Kind.LANGUAGE
+    assert (task.grid is not None) == (task.kind is TaskKind.IMAGE)
+    assert task.inputs == ((TaskInput.TOKEN, TaskInput.LINEAR) if task.grid else (TaskInput.TOKEN,))
+    assert task.classes <= 256 or task.kind is TaskKind.LANGUAGE
     assert task.vocabulary > task.shift
     assert task.length <= 256 or not task.mini
 
@@ -40,7 +40,7 @@ def test_the_published_sizes_of_the_arena() -> None:
 
 def test_refuses_a_task_that_contradicts_itself() -> None:
     given = {
-        "name": "x", "title": "x", "family": "x", "kind": Kind.IMAGE, "vocabulary": 2,
+        "name": "x", "title": "x", "family": "x", "kind": TaskKind.IMAGE, "vocabulary": 2,
         "classes": 2, "recipe": TASKS["mnist"].recipe, "splits": {"train": 1},
     }  # fmt: skip
     with pytest.raises(
@@ -57,7 +57,7 @@ def test_refuses_a_task_that_contradicts_itself() -> None:
 
 def test_the_table_is_read_without_torch_or_numba() -> None:
     code = (
-        "import sys, depthpde.data.library, depthpde.cli.data\n"
+        "import sys, depthpde.data.catalog, depthpde.cli.data\n"
         "print([name for name in ('torch', 'numba', 'scipy', 'PIL') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

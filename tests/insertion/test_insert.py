@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from depthpde.insertion.container import PREFIX
-from depthpde.insertion.families import FAMILIES, recognise
+from depthpde.insertion.families.recognition import FAMILIES, recognise
 from depthpde.insertion.family import Family, NormOrder, out_of
 from depthpde.insertion.insert import insert
 from depthpde.layers.diffusion import Diffusion

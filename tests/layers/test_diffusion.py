@@ -10,7 +10,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from depthpde import AdaptiveDiffusion, Diffusion, MultiscaleDiffusion, Scale, Scheme, diffuse
+from depthpde import (
+    AdaptiveDiffusion,
+    Diffusion,
+    DiffusionScale,
+    MultiscaleDiffusion,
+    Scheme,
+    diffuse,
+)
 from depthpde.layers.transfer import measure_transfer
 
 DTYPE = torch.float64
@@ -187,7 +194,10 @@ def test_weights_of_the_scales_are_convex():
 
 
 def test_scales_that_collapse_into_one_are_refused_and_the_collapse_is_real():
-    for scales in ([Scale(), Scale()], [Scale(initial_ratio=0.1), Scale(initial_ratio=0.2)]):
+    for scales in (
+        [DiffusionScale(), DiffusionScale()],
+        [DiffusionScale(initial_ratio=0.1), DiffusionScale(initial_ratio=0.2)],
+    ):
         with pytest.raises(
             ValueError, match=r"two with steps=1, dilation=1: .* Σ w_k \(I \+ r_k L"
         ):
@@ -290,7 +300,7 @@ def test_refuses_a_dilation_over_a_grid_and_ends_that_upwind_does_not_have():
     with pytest.raises(ValueError, match="`dilation` must be 1 over a grid, got 2; use more steps"):
         Diffusion(6, grid=(3, 4), dilation=2)
     with pytest.raises(ValueError, match="`dilation` must be 1 over a grid, got 2"):
-        MultiscaleDiffusion(6, grid=(3, 4), scales=[Scale(), Scale(dilation=2)])
+        MultiscaleDiffusion(6, grid=(3, 4), scales=[DiffusionScale(), DiffusionScale(dilation=2)])
     with pytest.raises(ValueError, match="`boundary` must be 'no_flux' for the causal upwind"):
         Diffusion(6, causal=True, boundary="periodic")
 

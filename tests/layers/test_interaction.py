@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from depthpde.layers.embedding import Rotary
-from depthpde.layers.interaction import Attention, Inside, Past, renormalise
+from depthpde.layers.interaction import Attention, DecodeCache, Inside, renormalise
 
 
 def field(*shape, seed=0):
@@ -137,17 +137,17 @@ def test_only_the_explicit_path_keeps_a_matrix_of_all_pairs(explicit, forms_it):
 
 
 def test_the_past_remembers_no_more_than_it_is_asked_to():
-    past, u = Past(), torch.arange(6.0).reshape(1, 6, 1)
-    assert torch.equal(past.join("a", u[:, :3], keep=2), u[:, :3])
-    assert torch.equal(past.join("a", u[:, 3:4], keep=2), u[:, 1:4])
-    assert torch.equal(past.join("a", u[:, 4:], keep=0), u[:, 2:])
-    assert torch.equal(past.join("a", u[:, :1]), u[:, :1])
-    assert torch.equal(past.join("b", u), u)
+    cache, u = DecodeCache(), torch.arange(6.0).reshape(1, 6, 1)
+    assert torch.equal(cache.join("a", u[:, :3], keep=2), u[:, :3])
+    assert torch.equal(cache.join("a", u[:, 3:4], keep=2), u[:, 1:4])
+    assert torch.equal(cache.join("a", u[:, 4:], keep=0), u[:, 2:])
+    assert torch.equal(cache.join("a", u[:, :1]), u[:, :1])
+    assert torch.equal(cache.join("b", u), u)
 
 
 def test_refuses_a_past_where_the_future_is_seen(attention):
-    with pytest.raises(ValueError, match="`past` must go with causal attention"):
-        attention(field(1, 4, 8), past=Past())
+    with pytest.raises(ValueError, match="`cache` must go with causal attention"):
+        attention(field(1, 4, 8), cache=DecodeCache())
 
 
 def test_refuses_heads_that_do_not_divide_the_features():

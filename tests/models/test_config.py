@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from depthpde.layers.multiscale import Scale
+from depthpde.layers.multiscale import DiffusionScale
 from depthpde.layers.stabilizer import Stabilizer
 from depthpde.models.config import Geometry, ModelConfig
 from depthpde.models.placement import LayerConfig, LayerKind, Placement
@@ -242,7 +242,7 @@ def test_refuses_a_setting_that_the_layer_does_not_take():
     ):
         LayerConfig(kind="blur", dilation=2)
     with pytest.raises(ValueError, match=r"`scales` must differ in steps or dilation"):
-        LayerConfig(kind="multiscale", scales=(Scale(), Scale()))
+        LayerConfig(kind="multiscale", scales=(DiffusionScale(), DiffusionScale()))
 
 
 def test_refuses_an_option_that_the_position_does_not_have():

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from depthpde.layers.interaction import Past
+from depthpde.layers.interaction import DecodeCache
 from depthpde.models.language import LanguageModel
 from depthpde.models.placement import LayerKind, Placement
 from depthpde.models.position import OPTIONS, ROUTES, Position
@@ -67,9 +67,9 @@ def test_generation_goes_on_with_the_likeliest_token(small, tokens):
 def test_going_on_site_by_site_equals_the_whole(small, tokens, position, route, option, kind):
     placement = Placement(position=position, route=route, option=option)
     model = LanguageModel(small(positions=(placement,), layer=kind)).double()
-    past = Past()
-    parts = [model(tokens[:, :5], past=past)]
-    parts += [model(tokens[:, i : i + 1], past=past) for i in range(5, 12)]
+    cache = DecodeCache()
+    parts = [model(tokens[:, :5], cache=cache)]
+    parts += [model(tokens[:, i : i + 1], cache=cache) for i in range(5, 12)]
     torch.testing.assert_close(torch.cat(parts, dim=1), model(tokens), rtol=0, atol=1e-11)
 
 
@@ -80,18 +80,18 @@ def test_going_on_site_by_site_knows_the_sites(small, tokens, encoding, norm):
     config = small(
         encoding=encoding, stabilizer={"norm": norm}, positions=tuple(Position), layer=layer
     )
-    model, past = LanguageModel(config).double(), Past()
-    parts = [model(tokens[:, i : i + 1], past=past) for i in range(12)]
+    model, cache = LanguageModel(config).double(), DecodeCache()
+    parts = [model(tokens[:, i : i + 1], cache=cache) for i in range(12)]
     torch.testing.assert_close(torch.cat(parts, dim=1), model(tokens), rtol=0, atol=1e-11)
 
 
 def test_refuses_several_new_sites_and_a_mask_beside_the_past(small, tokens):
-    model, past = LanguageModel(small()), Past()
-    model(tokens, past=past)
+    model, cache = LanguageModel(small()), DecodeCache()
+    model(tokens, cache=cache)
     with pytest.raises(ValueError, match=r"`u` must be one new site where 12 are past, got 2"):
-        LanguageModel(small(length=20, encoding="none"))(tokens[:, :2], past=past)
-    with pytest.raises(ValueError, match=r"`past` must go with causal attention and without"):
-        model(tokens, torch.ones_like(tokens, dtype=torch.bool), past=Past())
+        LanguageModel(small(length=20, encoding="none"))(tokens[:, :2], cache=cache)
+    with pytest.raises(ValueError, match=r"`cache` must go with causal attention and without"):
+        model(tokens, torch.ones_like(tokens, dtype=torch.bool), cache=DecodeCache())
 
 
 def test_generation_by_chance_follows_its_generator(small, tokens):
@@ -133,7 +133,7 @@ def test_a_language_task_makes_the_model_that_fits_it():
 def test_going_on_site_by_site_keeps_to_its_row(small, tokens, steps):
     layer = {"kind": "diffusion", "steps": steps}
     config = small(grid=(3, 4), geometry="rows", positions=tuple(Position), layer=layer)
-    model, past = LanguageModel(config).double(), Past()
-    parts = [model(tokens[:, :5], past=past)]
-    parts += [model(tokens[:, i : i + 1], past=past) for i in range(5, 12)]
+    model, cache = LanguageModel(config).double(), DecodeCache()
+    parts = [model(tokens[:, :5], cache=cache)]
+    parts += [model(tokens[:, i : i + 1], cache=cache) for i in range(5, 12)]
     torch.testing.assert_close(torch.cat(parts, dim=1), model(tokens), rtol=0, atol=1e-11)

@@ -4,7 +4,7 @@ import torch
 from depthpde.layers.diffusion import Diffusion
 from depthpde.layers.interaction import Inside
 from depthpde.models.classifier import Classifier
-from depthpde.models.placed import AcrossHeads, AlongKeys, AlongSites, Place, Placed
+from depthpde.models.placed import AcrossHeads, AlongKeys, AlongSites, HookPoint, PlacedLayers
 from depthpde.models.placement import Placement
 from depthpde.models.position import Position
 
@@ -14,14 +14,14 @@ def diffusion(dim, **settings):
 
 
 def test_nothing_placed_does_nothing_and_holds_nothing(small):
-    placed, u = Placed(small(), 0), torch.randn(1, 4, 8)
+    placed, u = PlacedLayers(small(), 0), torch.randn(1, 4, 8)
     assert placed.at(Position.AFTER_FFN, u) is u
     assert placed.along(Position.BETWEEN_BLOCKS, u) is u
     assert not list(placed.parameters())
 
 
 def test_a_layer_acts_on_its_own_route_only(small):
-    placed = Placed(small(positions=(Placement(position="after_ffn", route="stream"),)), 0)
+    placed = PlacedLayers(small(positions=(Placement(position="after_ffn", route="stream"),)), 0)
     u = torch.randn(1, 4, 8)
     assert placed.at(Position.AFTER_FFN, u) is u
     assert not torch.equal(placed.along(Position.AFTER_FFN, u), u)
@@ -29,8 +29,8 @@ def test_a_layer_acts_on_its_own_route_only(small):
 
 def test_after_embedding_is_held_before_the_first_block_and_all_else_inside(small):
     config = small(positions=tuple(Position))
-    assert list(Placed(config, None).layers) == ["after_embedding"]
-    assert list(Placed(config, 1).layers) == [
+    assert list(PlacedLayers(config, None).layers) == ["after_embedding"]
+    assert list(PlacedLayers(config, 1).layers) == [
         "before_norm_attention",
         "before_norm_reaction",
         "in_attention_value",
@@ -48,16 +48,16 @@ def test_observers_see_every_place_once_in_the_order_of_the_equation(small, toke
     model(tokens)
     field = (3, 12, 8)
     assert seen == [
-        (Place(Position.AFTER_EMBEDDING, None, ""), field),
-        (Place(Position.BEFORE_NORM, 0, "attention"), field),
-        (Place(Position.IN_ATTENTION, 0, "query"), field),
-        (Place(Position.IN_ATTENTION, 0, "key"), field),
-        (Place(Position.IN_ATTENTION, 0, "value"), field),
-        (Place(Position.IN_HEADS, 0, ""), field),
-        (Place(Position.AFTER_ATTENTION, 0, ""), field),
-        (Place(Position.BEFORE_NORM, 0, "reaction"), field),
-        (Place(Position.AFTER_FFN, 0, ""), field),
-        (Place(Position.BETWEEN_BLOCKS, 0, ""), field),
+        (HookPoint(Position.AFTER_EMBEDDING, None, ""), field),
+        (HookPoint(Position.BEFORE_NORM, 0, "attention"), field),
+        (HookPoint(Position.IN_ATTENTION, 0, "query"), field),
+        (HookPoint(Position.IN_ATTENTION, 0, "key"), field),
+        (HookPoint(Position.IN_ATTENTION, 0, "value"), field),
+        (HookPoint(Position.IN_HEADS, 0, ""), field),
+        (HookPoint(Position.AFTER_ATTENTION, 0, ""), field),
+        (HookPoint(Position.BEFORE_NORM, 0, "reaction"), field),
+        (HookPoint(Position.AFTER_FFN, 0, ""), field),
+        (HookPoint(Position.BETWEEN_BLOCKS, 0, ""), field),
     ]
     stop()
     model(tokens)
@@ -72,7 +72,7 @@ def test_observers_see_the_same_places_in_a_post_norm_block(small, tokens):
 
 
 def test_observers_are_told_what_goes_on_after_the_layer_has_acted(small):
-    placed, told = Placed(small(positions=("after_ffn",)), 0), []
+    placed, told = PlacedLayers(small(positions=("after_ffn",)), 0), []
     placed.observe(lambda place, u: told.append(u))
     out = placed.at(Position.AFTER_FFN, torch.randn(1, 4, 8))
     assert told[0] is out
@@ -140,6 +140,6 @@ def test_across_heads_no_site_sees_another():
 
 def test_the_initial_ratio_decays_with_depth(small):
     config = small(blocks=4, positions=("after_ffn", "after_embedding"), schedule="decaying")
-    ratios = [Placed(config, b).layers["after_ffn"].layer.ratio[0].item() for b in range(4)]
+    ratios = [PlacedLayers(config, b).layers["after_ffn"].layer.ratio[0].item() for b in range(4)]
     assert ratios == pytest.approx([1 / 8, 3 / 32, 1 / 16, 1 / 32])
-    assert Placed(config, None).layers["after_embedding"].layer.ratio[0].item() == 1 / 8
+    assert PlacedLayers(config, None).layers["after_embedding"].layer.ratio[0].item() == 1 / 8

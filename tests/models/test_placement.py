@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from depthpde.layers.multiscale import Scale
+from depthpde.layers.multiscale import DiffusionScale
 from depthpde.models.placement import KINDS, LayerConfig, LayerKind, build_layer, initial_ratio
 from depthpde.operators.stability import Scheme
 
@@ -31,7 +31,7 @@ def test_a_gain_scales_the_start_of_every_kind(kind):
 
 
 def test_a_gain_scales_the_start_of_every_scale():
-    scales = (Scale(steps=1, initial_ratio=0.2), Scale(steps=4))
+    scales = (DiffusionScale(steps=1, initial_ratio=0.2), DiffusionScale(steps=4))
     layer = build_layer(LayerConfig(kind="multiscale", scales=scales), 4, gain=0.5)
     assert layer.ratio[:, 0].tolist() == pytest.approx([0.1, 1 / 16])
 

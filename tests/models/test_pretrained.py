@@ -4,7 +4,7 @@ import sys
 import pytest
 import torch
 
-from depthpde.layers.embedding import Input
+from depthpde.layers.embedding import InputKind
 from depthpde.models.classifier import Classifier
 from depthpde.models.language import LanguageModel
 from depthpde.models.position import Position
@@ -98,4 +98,4 @@ def test_a_model_comes_from_the_hubs_cache(small, tmp_path, monkeypatch):
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
     back = Classifier.from_pretrained("somebody/something")
     assert torch.equal(back.head.weight, model.head.weight)
-    assert back.config.input is Input.TOKEN
+    assert back.config.input is InputKind.TOKEN

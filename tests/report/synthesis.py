@@ -9,8 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from depthpde.experiments.findings import Claim, Findings, Verdict
-from depthpde.experiments.record import (
+from depthpde.models.config import ModelConfig
+from depthpde.records.findings import Findings, FindingVerdict, JudgedClaim
+from depthpde.records.record import (
     CONFIG,
     ENVIRONMENT,
     FORMAT,
@@ -22,8 +23,7 @@ from depthpde.experiments.record import (
     run_folder,
     write_grid,
 )  # fmt: skip
-from depthpde.experiments.run import RunConfig
-from depthpde.models.config import ModelConfig
+from depthpde.runs.run import RunConfig
 from depthpde.seeds import derive
 from depthpde.training.config import TrainingConfig
 
@@ -153,8 +153,10 @@ def write_findings(results: Path, name: str = "coupling") -> None:
         ("Diffusion is more than local mixing", "not shown", "not confirmed", None),
     )
     claims = tuple(
-        Claim(claim=claim, finding=finding, verdict=Verdict(verdict), n=30, interval=interval,
-              p=0.0002 if interval else None)
+        JudgedClaim(
+            claim=claim, finding=finding, verdict=FindingVerdict(verdict), n=30,
+            interval=interval, p=0.0002 if interval else None,
+        )
         for claim, finding, verdict, interval in told
     )  # fmt: skip
     rows = [{"position": "after_embedding", "commutator": 0.12, "points": 1.8}]

@@ -2,10 +2,10 @@ import json
 
 import pytest
 
+from depthpde.records.results import read_results
+from depthpde.records.ungrouped import UNGROUPED
 from depthpde.report.cost import COSTS, cost_ratio, cost_table
 from depthpde.report.evidence import gather
-from depthpde.report.loose import LOOSE
-from depthpde.report.results import read_results
 from report import synthesis
 
 
@@ -39,7 +39,7 @@ def test_costs_that_are_not_told_are_dots(results):
 def test_without_a_baseline_each_variant_shows_its_own_costs(tmp_path):
     synthesis.write_run(tmp_path, "text-mini", "after_ffn", 0)
     found = read_results(tmp_path)
-    table = cost_table(gather(found.grids[LOOSE], found.records))
+    table = cost_table(gather(found.grids[UNGROUPED], found.records))
     assert table.title == "runs · cost of a whole run"
     (row,) = table.rows
     assert [each.text for each in row[:3]] == ["after ffn", "30 k", "63.6 s"]

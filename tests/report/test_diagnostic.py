@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from depthpde.experiments.findings import Verdict
-from depthpde.experiments.record import Record
+from depthpde.records.findings import FindingVerdict
+from depthpde.records.record import Record
+from depthpde.records.statistics.paired import holm
 from depthpde.report.claims import judge
 from depthpde.report.diagnostic import foretell
 from depthpde.report.evidence import Evidence
-from depthpde.report.statistics import holm
 
 TASKS = ("text-mini", "image-mini", "listops-mini")
 VARIANTS = tuple(f"position {k}" for k in range(7))
@@ -54,7 +54,7 @@ def test_what_always_goes_along_is_foretold(tmp_path):
     assert found[NONLINEAR].p < 0.001
     assert found[NONLINEAR].cells == 21
     assert found[FROZEN].correlation == 0.0  # the same everywhere says nothing
-    assert judge(evidence, "mini").claims[0].verdict is Verdict.CONFIRMED
+    assert judge(evidence, "mini").claims[0].verdict is FindingVerdict.CONFIRMED
 
 
 def test_differences_between_tasks_alone_do_not_count(tmp_path):
@@ -69,13 +69,13 @@ def test_differences_between_tasks_alone_do_not_count(tmp_path):
     found = foretell(evidence)[0]
     assert abs(found.correlation) < 0.5
     assert found.p > 0.05
-    assert judge(evidence, "mini").claims[0].verdict is Verdict.NOT_CONFIRMED
+    assert judge(evidence, "mini").claims[0].verdict is FindingVerdict.NOT_CONFIRMED
 
 
 def test_a_measure_that_goes_the_other_way_does_not_confirm(tmp_path):
     evidence = make(tmp_path, lambda task, at: 50.0 + at, lambda task, at: at)
     assert foretell(evidence)[0].correlation == pytest.approx(1.0)
-    assert judge(evidence, "mini").claims[0].verdict is Verdict.NOT_CONFIRMED
+    assert judge(evidence, "mini").claims[0].verdict is FindingVerdict.NOT_CONFIRMED
 
 
 def test_runs_that_were_not_examined_are_left_out(tmp_path):
@@ -99,8 +99,8 @@ def test_too_few_seeds_or_cells_decide_nothing(tmp_path):
         return judge(made, "mini").claims
 
     seeds = claims("seeds", seeds=5)
-    assert {each.verdict for each in seeds} == {Verdict.UNDECIDED}
+    assert {each.verdict for each in seeds} == {FindingVerdict.UNDECIDED}
     assert "5 pairs on text-mini, 6 on every task are wanted" in seeds[0].finding
     cells = claims("cells", tasks=TASKS[:1], variants=VARIANTS[:3])
-    assert {each.verdict for each in cells} == {Verdict.UNDECIDED}
+    assert {each.verdict for each in cells} == {FindingVerdict.UNDECIDED}
     assert "so few cells cannot tell" in cells[0].finding

@@ -3,8 +3,9 @@ from dataclasses import replace
 
 import pytest
 
-from depthpde.experiments.record import run_folder
-from depthpde.report.anatomy import Role
+from depthpde.records.record import run_folder
+from depthpde.records.results import read_results
+from depthpde.records.run_model import VariantRole
 from depthpde.report.evidence import (
     by_task,
     escapes,
@@ -14,7 +15,6 @@ from depthpde.report.evidence import (
     score,
     trivial,
 )
-from depthpde.report.results import read_results
 from report import synthesis
 
 
@@ -85,7 +85,8 @@ def test_escapes_count_the_runs_clearly_past_a_line(evidence):
 
 def test_roles_and_positions_follow_from_the_configs(evidence):
     assert [evidence.role(each) for each in evidence.variants] == [
-        Role.BASELINE, Role.OURS, Role.OURS, Role.CONTROL, Role.OURS,
+        VariantRole.BASELINE, VariantRole.OURS, VariantRole.OURS,
+        VariantRole.CONTROL, VariantRole.OURS,
     ]  # fmt: skip
     assert placed_at(evidence) == {
         "after_embedding": "after_embedding",

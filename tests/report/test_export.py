@@ -3,13 +3,13 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from depthpde.report.chapter import write_chapter
 from depthpde.report.export import to_pdf, write_figures, write_tables
+from depthpde.report.grid_section import write_grid_section
 
 
 @pytest.fixture(scope="module")
 def chapters(evidence):
-    return [write_chapter(evidence)]
+    return [write_grid_section(evidence)]
 
 
 def test_tables_are_written_in_four_forms(chapters, tmp_path):
@@ -37,7 +37,7 @@ def test_figures_are_files_of_their_own(chapters, tmp_path):
 
 def test_pdf_holds_no_clock(chapters):
     pytest.importorskip("cairosvg", reason="the paper extra is not installed")
-    from depthpde.report.style import standalone
+    from depthpde.pages.style import standalone
 
     figure = standalone(chapters[0].figures["forest"])
     made = to_pdf(figure)

@@ -2,11 +2,11 @@ import json
 
 import pytest
 
-from depthpde.experiments.record import Record
+from depthpde.records.record import Record
 from depthpde.report.probes import (
     PROBE,
     WORDS,
-    depth_courses,
+    depth_curves,
     measured_bands,
     measured_transfer,
     unread_probe,
@@ -24,7 +24,7 @@ def test_measures_stand_in_the_order_of_the_page_and_join_over_runs(tmp_path):
         record_of(tmp_path / str(i), {"depth": {"own": [0.0, i], "drift.cosine": [1.0, 0.5 - i]}})
         for i in range(2)
     ]
-    found = depth_courses(runs)
+    found = depth_curves(runs)
     assert list(found) == ["drift.cosine", "own"]
     assert found["drift.cosine"].updates == (0, 1)
     assert found["drift.cosine"].mean == (1.0, 0.0)
@@ -32,7 +32,7 @@ def test_measures_stand_in_the_order_of_the_page_and_join_over_runs(tmp_path):
 
 
 def test_all_measures_of_the_synthetic_probe_are_found(evidence):
-    assert list(depth_courses(evidence.records("baseline"))) == list(WORDS)
+    assert list(depth_curves(evidence.records("baseline"))) == list(WORDS)
 
 
 def test_measured_gains_and_bands_are_averaged(tmp_path):
@@ -63,7 +63,7 @@ def test_measured_gains_and_bands_are_averaged(tmp_path):
 )
 def test_what_has_another_form_is_left_out(tmp_path, said):
     runs = [record_of(tmp_path / "run", said)]
-    assert depth_courses(runs) == measured_transfer(runs) == measured_bands(runs) == {}
+    assert depth_curves(runs) == measured_transfer(runs) == measured_bands(runs) == {}
 
 
 def test_gains_at_different_frequencies_are_not_averaged(tmp_path):

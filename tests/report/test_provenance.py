@@ -1,9 +1,9 @@
 import json
 
-from depthpde.report.article import cell_anchor
+from depthpde.records.results import read_results
 from depthpde.report.evidence import gather
 from depthpde.report.provenance import list_environments, run_rows
-from depthpde.report.results import read_results
+from depthpde.report.variant_section import cell_anchor
 
 
 def read(results):

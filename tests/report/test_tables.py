@@ -6,10 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from depthpde.pages.table import Table, TableEntry
+from depthpde.records.results import read_results
+from depthpde.records.ungrouped import UNGROUPED
 from depthpde.report.evidence import by_task, escapes, gather, over_all
-from depthpde.report.loose import LOOSE
-from depthpde.report.results import read_results
-from depthpde.report.table import Entry, Table
 from depthpde.report.tables import _row, paired_table
 from report import synthesis
 
@@ -149,7 +149,7 @@ def test_one_seed_shows_a_difference_and_says_that_it_is_one(tmp_path):
 
 def loose(results):
     found = read_results(results)
-    return gather(found.grids[LOOSE], found.records)
+    return gather(found.grids[UNGROUPED], found.records)
 
 
 def test_a_lone_run_shows_what_it_reached_and_no_run_that_never_was(tmp_path):
@@ -189,7 +189,7 @@ def test_a_variant_before_its_baseline_shows_what_it_reached(tmp_path):
 HOSTILE = Table(
     title="<script>",
     heads=("", "a|b"),
-    rows=((Entry("50 % & $x_1$ \\ {~^} #"), Entry("−0.5 *", strong=True)),),
+    rows=((TableEntry("50 % & $x_1$ \\ {~^} #"), TableEntry("−0.5 *", strong=True)),),
     notes=("Δ < 1",),
 )
 
@@ -213,5 +213,5 @@ def test_a_short_table_leaves_out_notes_and_never_warnings():
 
 
 def test_a_spreadsheet_sees_no_formula():
-    table = Table(title="", heads=("", "x"), rows=((Entry("=1+1"), Entry("@cmd")),))
+    table = Table(title="", heads=("", "x"), rows=((TableEntry("=1+1"), TableEntry("@cmd")),))
     assert table.csv() == ",x\n'=1+1,'@cmd\n"

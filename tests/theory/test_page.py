@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from depthpde.theory.claim import Check, Comparison, Finding, examine
-from depthpde.theory.claims import CLAIMS
+from depthpde.theory.claim import Check, Finding, Relation, examine
 from depthpde.theory.page import render_page, spell_number, spell_prediction
+from depthpde.theory.registry import CLAIMS
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
@@ -104,15 +104,15 @@ def test_numbers_are_written_as_a_person_would(value: float, text: str) -> None:
 @pytest.mark.parametrize(
     ("comparison", "predicted", "tolerance", "text"),
     [
-        (Comparison.EQUAL, -0.5, 0.01, "= −0.5 ± 0.01"),
-        (Comparison.EQUAL, 4.0, 1e-12, "= 4"),
-        (Comparison.AT_MOST, 0.0, 1e-12, "≤ 1e−12"),
-        (Comparison.AT_MOST, 1.0, 1e-12, "≤ 1"),
-        (Comparison.AT_LEAST, 0.05, 0.0, "≥ 0.05"),
+        (Relation.EQUAL, -0.5, 0.01, "= −0.5 ± 0.01"),
+        (Relation.EQUAL, 4.0, 1e-12, "= 4"),
+        (Relation.AT_MOST, 0.0, 1e-12, "≤ 1e−12"),
+        (Relation.AT_MOST, 1.0, 1e-12, "≤ 1"),
+        (Relation.AT_LEAST, 0.05, 0.0, "≥ 0.05"),
     ],
 )
 def test_predictions_show_their_slack_where_it_matters(
-    comparison: Comparison, predicted: float, tolerance: float, text: str
+    comparison: Relation, predicted: float, tolerance: float, text: str
 ) -> None:
     check = Check(
         quantity="x",

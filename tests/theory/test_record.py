@@ -1,12 +1,12 @@
 import json
 
-from depthpde.theory.claim import Check, Comparison, Finding, Verdict
+from depthpde.theory.claim import Check, Finding, Relation, TheoryVerdict
 from depthpde.theory.record import overall, to_json
 
 
 def finding(measured: float, refuting: float) -> Finding:
     def at_most_one(value: float) -> Check:
-        return Check(quantity="x", predicted=1.0, measured=value, comparison=Comparison.AT_MOST)
+        return Check(quantity="x", predicted=1.0, measured=value, comparison=Relation.AT_MOST)
 
     return Finding(
         name="small",
@@ -24,9 +24,9 @@ HOLDS, FAILS, BLIND = finding(0.5, 2.0), finding(2.0, 2.0), finding(0.5, 0.5)
 
 
 def test_the_worst_verdict_is_the_verdict() -> None:
-    assert overall([HOLDS, HOLDS]) is Verdict.HOLDS
-    assert overall([HOLDS, BLIND]) is Verdict.BLIND
-    assert overall([BLIND, FAILS, HOLDS]) is Verdict.FAILS
+    assert overall([HOLDS, HOLDS]) is TheoryVerdict.HOLDS
+    assert overall([HOLDS, BLIND]) is TheoryVerdict.BLIND
+    assert overall([BLIND, FAILS, HOLDS]) is TheoryVerdict.FAILS
 
 
 def test_the_same_findings_give_the_same_bytes() -> None:

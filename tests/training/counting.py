@@ -3,8 +3,8 @@
 import numpy as np
 import torch
 
-from depthpde.data.prepared import Split
-from depthpde.data.task import Kind
+from depthpde.data.reader import Split
+from depthpde.data.task import TaskKind
 from depthpde.models.classifier import Classifier
 from depthpde.models.config import ModelConfig
 from depthpde.training.config import TrainingConfig
@@ -19,7 +19,7 @@ def make_split(name="train", count=200, seed=0):
     drawn = [random.random(n) < bias for n, bias in zip(lengths, biases, strict=True)]
     return Split(
         name=name,
-        kind=Kind.SEQUENCE,
+        kind=TaskKind.SEQUENCE,
         shift=1,
         length=LENGTH,
         vocabulary=3,

@@ -15,7 +15,7 @@ from pathlib import Path
 import torch
 import torch._dynamo  # the optimizer imports it; once, before the forks
 
-from depthpde.training.identity import weights_digest
+from depthpde.training.fingerprint import weights_digest
 from depthpde.training.loop import train
 from training.counting import make_config, make_model, make_split
 
@@ -28,20 +28,20 @@ def build():
     return make_model(layer="depthwise_conv")  # no kernels that every child would have to load
 
 
-def run(folder: Path, watch=None) -> None:
+def run(folder: Path, callback=None) -> None:
     torch.set_num_threads(1)
     model = build()
     validation = make_split("validation", 60)
-    train(model, make_split(), CONFIG, validation=validation, folder=folder, watch=watch)
+    train(model, make_split(), CONFIG, validation=validation, folder=folder, callback=callback)
     (folder / "digest").write_text(weights_digest(model.state_dict()))
 
 
-def child(folder: Path, watch=None) -> int:
+def child(folder: Path, callback=None) -> int:
     number = os.fork()
     if number:
         return number
     try:
-        run(folder, watch)
+        run(folder, callback)
     except BaseException as error:
         print(repr(error), file=sys.stderr, flush=True)
         os._exit(1)

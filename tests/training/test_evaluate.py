@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from depthpde.data.batching import Batch, Batches
-from depthpde.data.task import Kind
+from depthpde.data.task import TaskKind
 from depthpde.models.config import ModelConfig
 from depthpde.models.language import LanguageModel
 from depthpde.models.vision import VisionTransformer
@@ -52,7 +52,7 @@ def test_pairs_are_judged_with_both_documents(split):
     random = np.random.default_rng(0)
     chosen = random.integers(0, len(split), (40, 2)).astype(np.uint32)
     labels = (split.labels[chosen[:, 0]] == split.labels[chosen[:, 1]]).astype(np.uint8)
-    paired = replace(split, kind=Kind.PAIR, pairs=chosen, labels=labels)
+    paired = replace(split, kind=TaskKind.PAIR, pairs=chosen, labels=labels)
     model = make_model(documents=2)
     found = evaluate(model, paired)
     assert found.predictions.shape == (40,)
@@ -61,7 +61,7 @@ def test_pairs_are_judged_with_both_documents(split):
 
 
 def test_language_is_judged_token_by_token(split):
-    text = replace(make_split(count=300), kind=Kind.LANGUAGE, labels=None)
+    text = replace(make_split(count=300), kind=TaskKind.LANGUAGE, labels=None)
     config = ModelConfig(dim=8, blocks=1, heads=2, hidden=16, vocabulary=3, length=LENGTH)
     model = LanguageModel(config, generator=torch.Generator().manual_seed(0))
     found = evaluate(model, text)
@@ -71,7 +71,7 @@ def test_language_is_judged_token_by_token(split):
 
 
 def test_windows_of_a_text_are_told_as_with_a_mask_that_is_all_true():
-    text = replace(make_split(count=300), kind=Kind.LANGUAGE, labels=None)
+    text = replace(make_split(count=300), kind=TaskKind.LANGUAGE, labels=None)
     config = ModelConfig(dim=8, blocks=1, heads=2, hidden=16, vocabulary=3, length=LENGTH)
     model = LanguageModel(config, generator=torch.Generator().manual_seed(0)).double()
     batch = next(Batches(text).once())

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from depthpde.cli.main import parser
-from depthpde.experiments.presets import PRESETS
+from depthpde.runs.presets import PRESETS
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "training.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```python\n(.*?)```", GUIDE, flags=re.DOTALL)

@@ -9,18 +9,18 @@ from safetensors.torch import load_file
 from depthpde.data.batching import Batches
 from depthpde.training.config import Keep
 from depthpde.training.evaluate import evaluate
+from depthpde.training.fingerprint import weights_digest
 from depthpde.training.history import Status
-from depthpde.training.identity import weights_digest
 from depthpde.training.loop import accumulate_gradient, train
 from training.counting import make_config, make_model
 
 
 def stop_at(update, number=signal.SIGINT):
-    def watch(history, point):
+    def callback(history, point):
         if history.update == update:
             os.kill(os.getpid(), number)
 
-    return watch
+    return callback
 
 
 def told(history):
@@ -53,7 +53,7 @@ def test_compiled_passes_give_the_same_losses_and_checkpoints_of_the_same_names(
     settings = {"updates": 6, "log_every": 1, "warmup": 2}
     plain = train(make_model(dropout=0.0), split, make_config(**settings), folder=tmp_path / "no")
     config, folder = make_config(**settings, compile=True), tmp_path / "yes"
-    train(make_model(dropout=0.0), split, config, folder=folder, watch=stop_at(4))
+    train(make_model(dropout=0.0), split, config, folder=folder, callback=stop_at(4))
     found = train(make_model(dropout=0.0), split, config, folder=folder)
     assert [p.loss for p in found.points] == pytest.approx([p.loss for p in plain.points], rel=1e-4)
     names = [load_file(each / "update-00000006.safetensors").keys() for each in tmp_path.iterdir()]
@@ -69,7 +69,7 @@ def test_a_watcher_that_fails_leaves_the_model_as_it_stood(split):
         raise RuntimeError("the watcher failed")
 
     with pytest.raises(RuntimeError, match="the watcher failed"):
-        train(model, split, make_config(), watch=fail)
+        train(model, split, make_config(), callback=fail)
     assert not model.training
 
 
@@ -103,7 +103,12 @@ def test_an_interrupted_run_equals_an_unbroken_one_bit_for_bit(
     whole = train(unbroken, split, config, validation=validation)
     for stop in stops:
         half = train(
-            make_model(), split, config, validation=validation, folder=tmp_path, watch=stop_at(stop)
+            make_model(),
+            split,
+            config,
+            validation=validation,
+            folder=tmp_path,
+            callback=stop_at(stop),
         )
         assert (half.status, half.update) == (Status.INTERRUPTED, stop)
     model = make_model()
@@ -114,13 +119,15 @@ def test_an_interrupted_run_equals_an_unbroken_one_bit_for_bit(
 
 def test_the_interrupted_model_itself_can_go_on(tmp_path, split):
     model = make_model()
-    train(model, split, make_config(), folder=tmp_path, watch=stop_at(11))
+    train(model, split, make_config(), folder=tmp_path, callback=stop_at(11))
     assert train(model, split, make_config(), folder=tmp_path).status is Status.DONE
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_saves_and_ends_with_its_exit_code(tmp_path, split, number, code):
-    history = train(make_model(), split, make_config(), folder=tmp_path, watch=stop_at(5, number))
+    history = train(
+        make_model(), split, make_config(), folder=tmp_path, callback=stop_at(5, number)
+    )
     assert history.exit_code == code
     assert (tmp_path / "update-00000005.json").exists()
 
@@ -130,7 +137,7 @@ def test_a_finished_run_is_not_trained_again(tmp_path, split, validation):
     history = train(first, split, make_config(), validation=validation, folder=tmp_path)
     second = make_model()
     again = train(
-        second, split, make_config(), validation=validation, folder=tmp_path, watch=pytest.fail
+        second, split, make_config(), validation=validation, folder=tmp_path, callback=pytest.fail
     )
     assert again == history
     assert weights_digest(first.state_dict()) == weights_digest(second.state_dict())
@@ -139,12 +146,12 @@ def test_a_finished_run_is_not_trained_again(tmp_path, split, validation):
 def test_a_damaged_checkpoint_costs_its_updates_only_and_is_said(tmp_path, split):
     unbroken = make_model()
     train(unbroken, split, make_config())
-    train(make_model(), split, make_config(), folder=tmp_path, watch=stop_at(10))
+    train(make_model(), split, make_config(), folder=tmp_path, callback=stop_at(10))
     path = tmp_path / "update-00000010.safetensors"
     path.write_bytes(path.read_bytes()[:-1])
     lines = []
     model = make_model()
-    history = train(model, split, make_config(), folder=tmp_path, say=lines.append)
+    history = train(model, split, make_config(), folder=tmp_path, log=lines.append)
     assert "update-00000010.json is damaged" in lines[0]
     assert lines[1] == "resumed at update 7 of 30"
     assert history.notes == lines[:1]
@@ -160,13 +167,13 @@ def test_a_damaged_checkpoint_costs_its_updates_only_and_is_said(tmp_path, split
     ],
 )
 def test_refuses_to_go_on_with_another_run(tmp_path, split, model, config, message):
-    train(make_model(), split, make_config(), folder=tmp_path, watch=stop_at(3))
+    train(make_model(), split, make_config(), folder=tmp_path, callback=stop_at(3))
     with pytest.raises(ValueError, match=message):
         train(make_model(**model), split, make_config(**config), folder=tmp_path)
 
 
 def test_refuses_to_go_on_with_other_data(tmp_path, split):
-    train(make_model(), split, make_config(), folder=tmp_path, watch=stop_at(3))
+    train(make_model(), split, make_config(), folder=tmp_path, callback=stop_at(3))
     other = replace(split, labels=1 - split.labels)
     with pytest.raises(ValueError, match=r"data\.training\.sha256"):
         train(make_model(), other, make_config(), folder=tmp_path)
@@ -182,7 +189,7 @@ def test_a_loss_beyond_its_bound_ends_the_run_as_diverged(tmp_path, split):
     history = train(make_model(), split, config, folder=tmp_path)
     assert (history.status, history.update, history.exit_code) == (Status.DIVERGED, 0, 0)
     assert "in training after 0 updates, where at most a loss of 0.01" in history.reason
-    again = train(make_model(), split, config, folder=tmp_path, watch=pytest.fail)
+    again = train(make_model(), split, config, folder=tmp_path, callback=pytest.fail)
     assert again == history
 
 
@@ -195,7 +202,7 @@ def test_nan_ends_the_run_as_diverged_with_the_weights_before_it(split):
         if history.update == 4:
             model.head.bias.register_hook(lambda gradient: gradient * float("nan"))
 
-    history = train(model, split, make_config(), watch=poison)
+    history = train(model, split, make_config(), callback=poison)
     assert (history.status, history.update) == (Status.DIVERGED, 4)
     assert "gradient norm nan" in history.reason
     assert weights_digest(model.state_dict()) == seen[4]

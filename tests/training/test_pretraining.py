@@ -10,22 +10,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from depthpde.data.batching import Batches
-from depthpde.data.task import Kind
+from depthpde.data.task import TaskKind
 from depthpde.models.config import ModelConfig
 from depthpde.models.vision import VisionTransformer
 from depthpde.training.config import Keep
 from depthpde.training.evaluate import IGNORED
+from depthpde.training.fingerprint import weights_digest
 from depthpde.training.history import Status
-from depthpde.training.identity import weights_digest
 from depthpde.training.loop import train
 from depthpde.training.pretraining import (
     HIDDEN,
     Objective,
     PretrainingConfig,
-    Teller,
+    TokenPredictor,
+    batch_transform,
     choose_hidden,
     pretrain,
-    recast,
     usual_share,
 )
 from training.counting import make_config, make_model, make_split
@@ -35,11 +35,11 @@ CAUSAL = PretrainingConfig(objective="causal", updates=20)
 
 
 def stop_at(update):
-    def watch(history, point):
+    def callback(history, point):
         if history.update == update:
             os.kill(os.getpid(), signal.SIGINT)
 
-    return watch
+    return callback
 
 
 def chance(seed=0):
@@ -66,7 +66,7 @@ def test_exactly_the_share_is_hidden_and_never_padding(lengths, share, seed):
 
 def test_hidden_tokens_are_gone_from_the_input_and_are_the_only_labels(split):
     batch = one_batch(split)
-    made = recast(SHORT, split)(batch, chance())
+    made = batch_transform(SHORT, split)(batch, chance())
     hidden = made.tokens == HIDDEN
     assert hidden.any(dim=1).all()
     assert torch.equal(made.labels[hidden], batch.tokens[hidden])
@@ -77,7 +77,7 @@ def test_hidden_tokens_are_gone_from_the_input_and_are_the_only_labels(split):
 
 def test_causal_labels_are_the_next_tokens_and_padding_is_never_told(split):
     batch = one_batch(split)
-    made = recast(CAUSAL, split)(batch, chance())
+    made = batch_transform(CAUSAL, split)(batch, chance())
     assert torch.equal(made.tokens, batch.tokens)
     for tokens, labels, length in zip(
         batch.tokens, made.labels, batch.valid_mask.sum(dim=1).tolist(), strict=True
@@ -88,9 +88,9 @@ def test_causal_labels_are_the_next_tokens_and_padding_is_never_told(split):
 
 def test_both_documents_of_a_pair_are_learned_from(split):
     pairs = np.random.default_rng(0).integers(0, len(split), (40, 2)).astype(np.uint32)
-    paired = replace(split, kind=Kind.PAIR, pairs=pairs, labels=split.labels[:40])
+    paired = replace(split, kind=TaskKind.PAIR, pairs=pairs, labels=split.labels[:40])
     batch = one_batch(paired, 8)
-    made = recast(SHORT, paired)(batch, chance())
+    made = batch_transform(SHORT, paired)(batch, chance())
     assert len(made) == 2 * len(batch)
     model = make_model(documents=2)
     assert pretrain(model, paired, SHORT, make_config()).status is Status.DONE
@@ -98,7 +98,7 @@ def test_both_documents_of_a_pair_are_learned_from(split):
 
 @pytest.mark.parametrize(
     ("changes", "share"),
-    [({}, 0.1), ({"vocabulary": 257}, 0.15), ({"kind": Kind.IMAGE, "vocabulary": 256}, 0.5)],
+    [({}, 0.1), ({"vocabulary": 257}, 0.15), ({"kind": TaskKind.IMAGE, "vocabulary": 256}, 0.5)],
 )
 def test_the_usual_share_is_that_of_the_literature(split, changes, share):
     assert usual_share(replace(split, **changes)) == share
@@ -133,7 +133,9 @@ def test_an_interrupted_stage_equals_an_unbroken_one_bit_for_bit(tmp_path, split
     pretrain(unbroken, split, config, make_config())
     for stop in stops:
         model = make_model()
-        half = pretrain(model, split, config, make_config(), folder=tmp_path, watch=stop_at(stop))
+        half = pretrain(
+            model, split, config, make_config(), folder=tmp_path, callback=stop_at(stop)
+        )
         assert (half.status, half.update) == (Status.INTERRUPTED, stop)
         assert weights_digest(model.state_dict()) == weights_digest(make_model().state_dict())
     for _ in range(2):  # the second time it is finished already
@@ -143,7 +145,7 @@ def test_an_interrupted_stage_equals_an_unbroken_one_bit_for_bit(tmp_path, split
 
 
 def test_refuses_to_go_on_with_another_objective(tmp_path, split):
-    pretrain(make_model(), split, SHORT, make_config(), folder=tmp_path, watch=stop_at(3))
+    pretrain(make_model(), split, SHORT, make_config(), folder=tmp_path, callback=stop_at(3))
     other = replace(SHORT, share=0.4)
     with pytest.raises(ValueError, match=r"pretraining\.share = 0\.3 where this run has 0\.4"):
         pretrain(make_model(), split, other, make_config(), folder=tmp_path)
@@ -159,7 +161,7 @@ def test_a_divergence_leaves_the_model_as_it_was(split):
 @pytest.mark.parametrize("pooling", ["mean", "cls"])
 @pytest.mark.parametrize("taken", ["token", "linear"])
 def test_pixels_without_a_spare_token_can_be_hidden(split, pooling, taken):
-    pictures = replace(split, kind=Kind.IMAGE, shift=0, vocabulary=2)
+    pictures = replace(split, kind=TaskKind.IMAGE, shift=0, vocabulary=2)
     model = make_model(vocabulary=2, pooling=pooling, input=taken)
     assert pretrain(model, pictures, SHORT, make_config()).status is Status.DONE
 
@@ -170,11 +172,11 @@ def test_a_hidden_token_has_no_say_and_in_the_causal_stage_no_future_one(at):
     tokens = torch.tensor([[1, 2, 1, 1, 2, 2, 1, 2, 1, 2, 2, 1]])
     other = tokens.clone()
     other[0, at] = 3 - other[0, at]
-    causal = Teller(config, CAUSAL, seed=0).eval()
+    causal = TokenPredictor(config, CAUSAL, seed=0).eval()
     change = (causal(tokens) - causal(other)).abs().sum(dim=-1)[0]
     assert not change[:at].any()
     assert change[at:].all()
-    masked = Teller(config, SHORT, seed=0).eval()
+    masked = TokenPredictor(config, SHORT, seed=0).eval()
     tokens[0, at] = other[0, at] = HIDDEN
     assert torch.equal(masked(tokens), masked(other))
 
@@ -220,7 +222,7 @@ def test_refuses_an_unknown_key_and_what_is_no_mapping():
 
 def test_refuses_what_has_no_tokens_to_tell(split):
     with pytest.raises(ValueError, match="must be left out for language tasks and patch inputs"):
-        pretrain(make_model(), replace(split, kind=Kind.LANGUAGE), SHORT, make_config())
+        pretrain(make_model(), replace(split, kind=TaskKind.LANGUAGE), SHORT, make_config())
     config = ModelConfig(dim=8, blocks=1, grid=(2, 2), classes=2)
     with pytest.raises(ValueError, match="got sequence examples with patch input"):
         pretrain(VisionTransformer(config), make_split(), SHORT, make_config())

@@ -16,7 +16,7 @@ class Terminal(io.StringIO):
 def shown(stream, split, validation, **model):
     built, config = make_model(**model), make_config(updates=12)
     with Progress(built, config, stream=stream) as progress:
-        train(built, split, config, validation=validation, watch=progress)
+        train(built, split, config, validation=validation, callback=progress)
     return stream.getvalue()
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 
-from depthpde.training.identity import weights_digest
+from depthpde.training.fingerprint import weights_digest
 from depthpde.training.loop import train
 from training.counting import make_config, make_model, make_split
 
@@ -39,7 +39,7 @@ def main(folder: Path, rank: int) -> None:
         if history.update == 9 and rank == 1:
             os.kill(os.getpid(), signal.SIGTERM)
 
-    said["stopped"] = run(CONFIG, folder=folder / "run", watch=stop)[1].to_dict()
+    said["stopped"] = run(CONFIG, folder=folder / "run", callback=stop)[1].to_dict()
     try:
         train(build(seed=rank), make_split(), CONFIG)
     except ValueError as error:

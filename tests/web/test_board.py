@@ -6,21 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from depthpde.experiments.record import RESULT, STATUS, State, read_grid
 from depthpde.files import write_json
+from depthpde.records.record import RESULT, STATUS, State, read_grid
+from depthpde.records.results import read_results
 from depthpde.report.evidence import gather
-from depthpde.report.results import read_results
 from depthpde.report.tables import paired_table
 from depthpde.web.board import TOLD, draw_board
 from depthpde.web.index import Index
 from depthpde.web.pages import Pages
-from depthpde.web.states import LOOKS, spell_seconds
+from depthpde.web.states import STATE_BADGES, format_seconds
 
 
 def test_every_state_has_a_sign_and_words_of_its_own() -> None:
-    assert set(LOOKS) == set(State)
-    assert len({look.sign for look in LOOKS.values()}) == len(State)
-    assert len({look.words for look in LOOKS.values()}) == len(State)
+    assert set(STATE_BADGES) == set(State)
+    assert len({look.sign for look in STATE_BADGES.values()}) == len(State)
+    assert len({look.words for look in STATE_BADGES.values()}) == len(State)
 
 
 def test_the_board_shows_each_run_once_and_counts_by_state(results: Path) -> None:
@@ -38,7 +38,8 @@ def test_the_board_shows_each_run_once_and_counts_by_state(results: Path) -> Non
     shutil.rmtree(results / "runs" / cells[4].run)
     board = draw_board(Index(results).look())
     counts = dict(board.counts)
-    assert {state: counts[LOOKS[state]] for state in LOOKS if LOOKS[state] in counts} == {
+    found = {state: counts[badge] for state, badge in STATE_BADGES.items() if badge in counts}
+    assert found == {
         State.RUNNING: 1, State.DONE: 31, State.FAILED: 1, State.LOST: 1, State.INTERRUPTED: 1,
         State.PENDING: 1,
     }  # fmt: skip
@@ -90,4 +91,4 @@ def test_many_problems_are_counted_and_not_all_told(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_times_are_written_as_a_person_would(seconds: float, words: str) -> None:
-    assert spell_seconds(seconds) == words
+    assert format_seconds(seconds) == words

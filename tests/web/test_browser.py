@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from depthpde.experiments.record import CONFIG, METRICS, RESULT, STATUS, Cell, Grid, write_grid
 from depthpde.files import write_json
 from depthpde.operators.stability import Scheme
+from depthpde.records.record import CONFIG, METRICS, RESULT, STATUS, Cell, Grid, write_grid
+from depthpde.records.results import read_results
 from depthpde.report.evidence import gather
-from depthpde.report.results import read_results
 from depthpde.report.tables import paired_table
 from depthpde.web.instrument import Setting, measure
 from web.browser import Browser

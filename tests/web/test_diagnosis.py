@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import torch
 
-from depthpde.dynamics.live import Doctor
-from depthpde.experiments.record import read_grid, read_record
+from depthpde.doctor.live import Doctor
 from depthpde.models.classifier import Classifier
 from depthpde.models.config import ModelConfig
+from depthpde.records.record import read_grid, read_record
 from depthpde.web.diagnosis import NOTHING, draw_doctor, last_verdicts, read_history, read_look
 
 
@@ -68,7 +68,7 @@ def test_what_the_doctor_writes_while_a_model_trains_is_read(tmp_path: Path) -> 
     config = ModelConfig(dim=8, blocks=2, heads=2, vocabulary=9, classes=3, length=12)
     model = Classifier(config, generator=torch.Generator().manual_seed(0))
     path = tmp_path / "doctor.jsonl"
-    with Doctor(model, every=1, path=path, budget=None, say=lambda line: None) as doctor:
+    with Doctor(model, every=1, path=path, budget=None, log=lambda line: None) as doctor:
         for _ in range(3):
             tokens = torch.randint(0, 9, (4, 12))
             model(tokens).logsumexp(1).sum().backward()
@@ -77,7 +77,7 @@ def test_what_the_doctor_writes_while_a_model_trains_is_read(tmp_path: Path) -> 
     assert len(history) == len(doctor.history)
     assert doctor.diagnosis is not None
     last = history[-1]
-    wanted = [(each.grade.value, each.illness.value) for each in doctor.diagnosis.verdicts]
+    wanted = [(each.grade.value, each.condition.value) for each in doctor.diagnosis.verdicts]
     assert [(each.word, each.about) for each in last.verdicts][: len(wanted)] == wanted
     assert last.series
 

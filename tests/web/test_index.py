@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from depthpde.experiments.record import CONFIG, RESULT, STATUS, State, read_record, write_grid
 from depthpde.files import write_json
-from depthpde.report.loose import LOOSE
-from depthpde.report.results import read_results
+from depthpde.records.record import CONFIG, RESULT, STATUS, State, read_record, write_grid
+from depthpde.records.results import read_results
+from depthpde.records.ungrouped import UNGROUPED
 from depthpde.web import index as index_file
 from depthpde.web.index import TURNS, Index
 
@@ -189,7 +189,7 @@ def test_runs_of_no_grid_stand_in_the_grid_that_a_report_gives_them(results: Pat
     (results / "grids" / "placement.json").unlink()
     ours = Index(results).look().all_grids()
     assert ours == read_results(results).grids
-    assert list(ours) == [LOOSE]
+    assert list(ours) == [UNGROUPED]
 
 
 def test_a_record_is_read_once_for_comparisons_until_it_changes(results: Path) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from depthpde.layers.multiscale import MultiscaleDiffusion, Scale
+from depthpde.layers.multiscale import DiffusionScale, MultiscaleDiffusion
 from depthpde.operators.stability import Scheme, ratio_bounds
 from depthpde.web.instrument import (
     FACTORS,
@@ -28,7 +28,7 @@ EVERY = pytest.mark.parametrize("scheme", Scheme)
 def test_what_is_drawn_is_what_a_layer_does(scheme: Scheme) -> None:
     layer = MultiscaleDiffusion(
         1,
-        scales=[Scale(steps=2 * factor, dilation=3) for factor in FACTORS],
+        scales=[DiffusionScale(steps=2 * factor, dilation=3) for factor in FACTORS],
         scheme=scheme,
         bound=0.5,
         initial_ratio=0.2,

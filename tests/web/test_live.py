@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from depthpde.experiments.record import METRICS, RESULT, STATUS
 from depthpde.files import write_json
+from depthpde.records.record import METRICS, RESULT, STATUS
 from depthpde.web.index import Index
 from depthpde.web.live import Event, read_tail, thin
 from depthpde.web.runs import Curves

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from jinja2 import UndefinedError
 
-from depthpde.report.style import CSS
+from depthpde.pages.style import CSS
 from depthpde.web.pages import KINDS, Pages, digest, static_file
 
 

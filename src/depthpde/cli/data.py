@@ -124,8 +124,8 @@ def _configure_prepare(parser: argparse.ArgumentParser) -> None:
 
 
 def _list(args: argparse.Namespace) -> int:
-    from depthpde.data.library import condition, default_data, prepared_tasks
-    from depthpde.data.prepared import default_out, how_to_prepare
+    from depthpde.data.catalog import condition, default_data, prepared_tasks
+    from depthpde.data.reader import default_out, how_to_prepare
     from depthpde.data.tasks import TASKS
 
     data, out = args.data or default_data(), args.out or default_out()
@@ -186,8 +186,8 @@ def _print_rows(rows: list[dict[str, Any]]) -> None:
 
 
 def _prepare(args: argparse.Namespace) -> int:
-    from depthpde.data.library import folder_of, prepare, prepared_tasks
-    from depthpde.data.prepared import default_out, read_manifest
+    from depthpde.data.catalog import folder_of, prepare, prepared_tasks
+    from depthpde.data.reader import default_out, read_manifest
 
     out = args.out or default_out()
     results, failed = [], 0
@@ -210,7 +210,7 @@ def _prepare(args: argparse.Namespace) -> int:
                     seed=args.seed,
                     workers=args.workers,
                     check=not args.any_checksum,
-                    say=lambda line: _tell(args, line),
+                    log=lambda line: _tell(args, line),
                 )
             except FileNotFoundError as error:
                 # Of several tasks, one without its files must not keep the others from being made.
@@ -230,7 +230,7 @@ def _prepare(args: argparse.Namespace) -> int:
 
 
 def _chosen(args: argparse.Namespace) -> list[str]:
-    from depthpde.data.library import default_data
+    from depthpde.data.catalog import default_data
     from depthpde.data.tasks import TASKS
     from depthpde.errors import check_name
 
@@ -251,7 +251,7 @@ def _chosen(args: argparse.Namespace) -> list[str]:
 
 def _why_again(folder: Path, name: str, args: argparse.Namespace) -> str:
     """Say why a prepared task must be made again, best nothing; its checksums are not computed."""
-    from depthpde.data.prepared import misfits, read_manifest
+    from depthpde.data.reader import misfits, read_manifest
     from depthpde.data.tasks import TASKS
 
     try:
@@ -266,8 +266,8 @@ def _why_again(folder: Path, name: str, args: argparse.Namespace) -> str:
 
 
 def _verify(args: argparse.Namespace) -> int:
-    from depthpde.data.library import verify
-    from depthpde.data.prepared import default_out
+    from depthpde.data.catalog import verify
+    from depthpde.data.reader import default_out
 
     found = verify(args.out or default_out(), args.tasks)
     if args.json:
@@ -279,10 +279,10 @@ def _verify(args: argparse.Namespace) -> int:
 
 
 def _show(args: argparse.Namespace) -> int:
-    from depthpde.data.exhibit import drawn, exhibit
-    from depthpde.data.library import folder_of
+    from depthpde.data.catalog import folder_of
     from depthpde.data.picture import png
-    from depthpde.data.prepared import default_out
+    from depthpde.data.preview import drawn, exhibit
+    from depthpde.data.reader import default_out
     from depthpde.data.tasks import TASKS
     from depthpde.errors import check_name, check_positive
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from depthpde.experiments.engine import Outcome
-    from depthpde.experiments.grid import Plan
+    from depthpde.sweeps.grid import Plan
+    from depthpde.sweeps.sweep import Outcome
 
 SUMMARY = "train four small models on generated ListOps, compare them seed by seed, write the page"
 EXAMPLES = """examples:
@@ -36,7 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Train, compare, write the page."""
-    from depthpde.experiments.demo import UPDATES, plan
+    from depthpde.papers.demo import UPDATES, plan
 
     asked = plan(seeds=args.seeds, updates=args.updates or UPDATES)
     asked.write(args.out)
@@ -51,11 +51,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _train(asked: Plan, args: argparse.Namespace) -> Outcome:
-    from depthpde.experiments.board import Board
-    from depthpde.experiments.engine import sweep
-    from depthpde.experiments.place import Folders, prepare_all
-    from depthpde.experiments.pool import Pool, cores
-    from depthpde.report.spelling import counted
+    from depthpde.pages.formatting import counted
+    from depthpde.sweeps.board import TerminalBoard
+    from depthpde.sweeps.executor import Folders, prepare_all
+    from depthpde.sweeps.pool import Pool, cores
+    from depthpde.sweeps.sweep import sweep
 
     folders = Folders(args.out, None, args.prepared)
     workers = args.workers or cores()
@@ -65,15 +65,15 @@ def _train(asked: Plan, args: argparse.Namespace) -> Outcome:
     _say(f"{counted(len(runs), 'run')} of {updates} in {processes}")
     prepare_all(runs, folders, _say)
     pool = Pool(folders, workers)
-    with Board(asked.grid, args.out) as board:
-        return sweep(runs, pool, args.out, retry_failed=True, watch=lambda ended: board.look())
+    with TerminalBoard(asked.grid, args.out) as board:
+        return sweep(runs, pool, args.out, retry_failed=True, callback=lambda ended: board.look())
 
 
 def _show(asked: Plan, args: argparse.Namespace) -> None:
-    from depthpde.experiments.record import read_records
-    from depthpde.report.document import write_report
+    from depthpde.pages.formatting import counted
+    from depthpde.records.record import read_records
     from depthpde.report.evidence import gather
-    from depthpde.report.spelling import counted
+    from depthpde.report.page import write_report
     from depthpde.report.tables import paired_table
 
     table = paired_table(gather(asked.grid, read_records(args.out).found))

@@ -67,8 +67,8 @@ def run(arguments: argparse.Namespace) -> int:
     Returns:
         0 if nothing is ill, 1 if something is.
     """
-    from depthpde.dynamics.doctor import diagnose
-    from depthpde.dynamics.thresholds import Grade, Thresholds
+    from depthpde.doctor.diagnosis import diagnose
+    from depthpde.doctor.thresholds import Grade, Thresholds
     from depthpde.errors import check_positive
 
     check_positive("--length", arguments.length)
@@ -152,7 +152,7 @@ def _fed_by_task(
 ) -> Subject:
     """Feed the validation examples of the run's task, where they are prepared."""
     from depthpde.data.batching import Batches
-    from depthpde.data.library import load
+    from depthpde.data.catalog import load
     from depthpde.training.evaluate import model_inputs
 
     task = config.get("task")

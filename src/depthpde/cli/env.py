@@ -27,7 +27,7 @@ def run(arguments: argparse.Namespace) -> int:
     """
     from importlib.util import find_spec
 
-    from depthpde.experiments.environment import describe_environment
+    from depthpde.runs.environment import describe_environment
 
     said = describe_environment()
     said["optional"] = {name: find_spec(name) is not None for name in OPTIONAL}

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from depthpde.report.chapter import Chapter
-    from depthpde.report.document import Report
+    from depthpde.report.grid_section import GridSection
+    from depthpde.report.page import Report
 
 SUMMARY = "write one page, tables and figures about finished runs"
 EXAMPLES = """examples:
@@ -55,8 +55,8 @@ def run(arguments: argparse.Namespace) -> int:
         0; 1 where no run has a result. Broken records are told and do not stop it.
     """
     from depthpde.errors import check_folder
-    from depthpde.report.document import make_report
-    from depthpde.report.fill import fill_pages, parts_of
+    from depthpde.report.markdown_blocks import fill_pages, parts_of
+    from depthpde.report.page import make_report
 
     if arguments.out is not None:
         check_folder("--out", arguments.out)
@@ -98,7 +98,7 @@ def _numbers(report: Report) -> dict[str, object]:
     }
 
 
-def _grid(chapter: Chapter) -> dict[str, object]:
+def _grid(chapter: GridSection) -> dict[str, object]:
     return {
         "question": chapter.evidence.question,
         "baseline": chapter.evidence.baseline,

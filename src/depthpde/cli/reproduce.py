@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from depthpde.experiments.extent import Extent
-    from depthpde.experiments.findings import Findings
+    from depthpde.records.findings import Findings
+    from depthpde.sweeps.scale import Scale
 
 SUMMARY = "run one experiment of the papers and judge its claims; stops and goes on at any time"
 EXAMPLES = """examples:
@@ -47,22 +47,22 @@ def run(arguments: argparse.Namespace) -> int:
         0; 1 where runs failed, 130 where it was interrupted.
     """
     from depthpde.errors import check_name, check_one_of, check_positive
-    from depthpde.experiments.extent import Extent
-    from depthpde.experiments.questions import QUESTIONS, REPRODUCTIONS
+    from depthpde.papers.registry import QUESTIONS, REPRODUCTIONS
+    from depthpde.sweeps.scale import Scale
 
     if arguments.name is None:
         return _list()
     name = check_name("NAME", arguments.name, [*QUESTIONS, *REPRODUCTIONS, "efficiency"])
-    extent = check_one_of("scale", arguments.scale or "mini", Extent)
+    scale = check_one_of("scale", arguments.scale or "mini", Scale)
     for option in ("seeds", "workers"):
         if getattr(arguments, option) is not None:
             check_positive(f"--{option}", getattr(arguments, option))
     if name in QUESTIONS:
-        found, code = _grid(name, extent, arguments)
+        found, code = _grid(name, scale, arguments)
     elif name in REPRODUCTIONS:
-        found, code = _measured(name, extent, arguments), 0
+        found, code = _measured(name, scale, arguments), 0
     else:
-        found, code = _efficiency(extent, arguments), 0
+        found, code = _efficiency(scale, arguments), 0
     if found is None:
         return code
     print(json.dumps(found.to_dict(), indent=1) if arguments.json else found.text())
@@ -71,34 +71,32 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _list() -> int:
-    from depthpde.experiments import efficiency
-    from depthpde.experiments.extent import Extent
-    from depthpde.experiments.questions import QUESTIONS, REPRODUCTIONS
+    from depthpde.papers import efficiency
+    from depthpde.papers.registry import QUESTIONS, REPRODUCTIONS
+    from depthpde.sweeps.scale import Scale
 
     asked = {name: planner().question for name, planner in QUESTIONS.items()}
-    asked |= {
-        name: each.plan(Extent.MINI, seeds=1).question for name, each in REPRODUCTIONS.items()
-    }
+    asked |= {name: each.plan(Scale.MINI, seeds=1).question for name, each in REPRODUCTIONS.items()}
     for name, question in (asked | {efficiency.NAME: efficiency.QUESTION}).items():
         print(f"{name:<22}{question}")
     return 0
 
 
-def _grid(name: str, extent: Extent, arguments: argparse.Namespace) -> tuple[Findings | None, int]:
+def _grid(name: str, scale: Scale, arguments: argparse.Namespace) -> tuple[Findings | None, int]:
     """Compute what a grid lacks, and judge it; nothing is judged when it was interrupted."""
-    from depthpde.experiments.board import Board
-    from depthpde.experiments.engine import sweep
-    from depthpde.experiments.findings import check_scale
-    from depthpde.experiments.place import Folders
-    from depthpde.experiments.pool import Pool
-    from depthpde.experiments.questions import QUESTIONS
-    from depthpde.experiments.record import is_recorded, read_records
+    from depthpde.papers.registry import QUESTIONS
+    from depthpde.records.findings import check_scale
+    from depthpde.records.record import is_recorded, read_records
     from depthpde.report.claims import judge
     from depthpde.report.evidence import gather
+    from depthpde.sweeps.board import TerminalBoard
+    from depthpde.sweeps.executor import Folders
+    from depthpde.sweeps.pool import Pool
+    from depthpde.sweeps.sweep import sweep
 
-    plan = QUESTIONS[name](extent, seeds=arguments.seeds or 6, tasks=arguments.tasks)
+    plan = QUESTIONS[name](scale, seeds=arguments.seeds or 6, tasks=arguments.tasks)
     results: Path = arguments.out
-    check_scale(results, name, extent.value)
+    check_scale(results, name, scale.value)
     code = 0
     if arguments.judge and not any(is_recorded(results, each.id) for each in plan.runs):
         raise FileNotFoundError(
@@ -109,28 +107,28 @@ def _grid(name: str, extent: Extent, arguments: argparse.Namespace) -> tuple[Fin
         plan.write(results)
         folders = Folders(results, arguments.data, arguments.prepared)
         place = Pool(folders, arguments.workers, device=arguments.device or "cpu")
-        with Board(plan.grid, results) as board:
+        with TerminalBoard(plan.grid, results) as board:
             outcome = sweep(
-                plan.runs, place, results, retry_failed=True, watch=lambda ended: board.look()
+                plan.runs, place, results, retry_failed=True, callback=lambda ended: board.look()
             )
         code = outcome.exit_code
         if outcome.interrupted:
             print("interrupted; the same command goes on", file=sys.stderr)
             return None, code
-    found = judge(gather(plan.grid_in(results), read_records(results).found), extent.value)
+    found = judge(gather(plan.grid_in(results), read_records(results).found), scale.value)
     found.write(results)
     return found, code
 
 
-def _measured(name: str, extent: Extent, arguments: argparse.Namespace) -> Findings:
+def _measured(name: str, scale: Scale, arguments: argparse.Namespace) -> Findings:
     """Compute what an experiment of paper B lacks, measure and judge it."""
-    from depthpde.experiments.questions import REPRODUCTIONS
+    from depthpde.papers.registry import REPRODUCTIONS
 
     if arguments.tasks:
         raise ValueError(f"`--tasks` must be left out for {name}; it has tasks of its own")
     asked = REPRODUCTIONS[name]
     shared: dict[str, Any] = {
-        "scale": extent.value, "seeds": arguments.seeds, "say": _say, "data": arguments.data,
+        "scale": scale.value, "seeds": arguments.seeds, "say": _say, "data": arguments.data,
         "prepared": arguments.prepared,
     }  # fmt: skip
     if arguments.judge:
@@ -139,24 +137,24 @@ def _measured(name: str, extent: Extent, arguments: argparse.Namespace) -> Findi
     return asked(arguments.out, workers=arguments.workers, device=device, **shared)
 
 
-def _efficiency(extent: Extent, arguments: argparse.Namespace) -> Findings:
+def _efficiency(scale: Scale, arguments: argparse.Namespace) -> Findings:
     """Measure costs, or show what was measured: nothing but the findings is kept of them."""
-    from depthpde.experiments.efficiency import NAME, reproduce
-    from depthpde.experiments.findings import FINDINGS, check_scale, read_findings
+    from depthpde.papers.efficiency import NAME, reproduce
+    from depthpde.records.findings import FINDINGS, check_scale, read_findings
 
     if arguments.tasks:
         raise ValueError(f"`--tasks` must be left out for {NAME}; it has none")
     if arguments.device:
         raise ValueError(f"`--device` must be left out for {NAME}; it takes a GPU if there is one")
     if not arguments.judge:
-        return reproduce(arguments.out, scale=extent, seeds=arguments.seeds, say=_say)
+        return reproduce(arguments.out, scale=scale, seeds=arguments.seeds, log=_say)
     if arguments.seeds:
         raise ValueError(f"`--seeds` must be left out to judge {NAME}: what was measured is shown")
     path: Path = arguments.out / FINDINGS / f"{NAME}.json"
     if not path.is_file():
         raise FileNotFoundError(f"{path} must hold what was measured; measure it without --judge")
     if arguments.scale:
-        check_scale(arguments.out, NAME, extent.value)
+        check_scale(arguments.out, NAME, scale.value)
     return read_findings(path)
 
 
@@ -166,8 +164,8 @@ def _say(line: str) -> None:
 
 def _page(results: Path) -> None:
     """Write the page, where there are runs to show."""
-    from depthpde.experiments.record import RUNS
-    from depthpde.report.document import write_report
+    from depthpde.records.record import RUNS
+    from depthpde.report.page import write_report
 
     if (results / RUNS).is_dir():
         print(f"page    {write_report(results)}", file=sys.stderr)

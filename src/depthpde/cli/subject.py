@@ -129,10 +129,10 @@ def from_python(name: str) -> tuple[nn.Module, Any]:
 
 def from_checkpoint(folder: Path) -> tuple[nn.Module, dict[str, Any]]:
     """Load one of our models from a run's folder or from its own; give its run's config too."""
-    from depthpde.dynamics.learned import LanguageSimulator, Simulator
     from depthpde.models.classifier import Classifier
     from depthpde.models.language import LanguageModel
     from depthpde.models.vision import VisionTransformer
+    from depthpde.simulator.learned import LanguageSimulator, Simulator
 
     inside = folder / "model" if (folder / "model").is_dir() else folder
     said = _read_json(inside / "config.json")

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from depthpde.experiments.board import Board
-    from depthpde.experiments.engine import Outcome
-    from depthpde.experiments.grid import Plan
-    from depthpde.experiments.place import Folders, Place
+    from depthpde.sweeps.board import TerminalBoard
+    from depthpde.sweeps.executor import Executor, Folders
+    from depthpde.sweeps.grid import Plan
+    from depthpde.sweeps.sweep import Outcome
 
 SUMMARY = "compute a grid of runs: here, in a local pool, on Ray or on SLURM; or show how it stands"
 EXAMPLES = """examples:
@@ -81,9 +81,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _status(results: Path, *, as_json: bool) -> int:
-    from depthpde.experiments.board import table, to_dict
-    from depthpde.experiments.record import read_grids, unread_grids
-    from depthpde.experiments.standing import standings
+    from depthpde.records.record import read_grids, unread_grids
+    from depthpde.sweeps.board import table, to_dict
+    from depthpde.sweeps.status import cell_statuses
 
     grids, unread = read_grids(results), unread_grids(results)
     if unread and not grids:
@@ -93,7 +93,7 @@ def _status(results: Path, *, as_json: bool) -> int:
             f"{results} must hold a sweep's grids, got none; run: depthpde sweep placement --out "
             f"{results}"
         )
-    found = {name: (grid, standings(grid, results)) for name, grid in grids.items()}
+    found = {name: (grid, cell_statuses(grid, results)) for name, grid in grids.items()}
     for each in unread:
         print(f"unread: {each.reason}", file=sys.stderr)
     if as_json:
@@ -105,19 +105,19 @@ def _status(results: Path, *, as_json: bool) -> int:
 
 
 def _sweep(args: argparse.Namespace) -> int:
-    from depthpde.data.library import default_data
-    from depthpde.experiments.board import Board, table, to_dict
-    from depthpde.experiments.place import Folders
-    from depthpde.experiments.standing import standings
+    from depthpde.data.catalog import default_data
+    from depthpde.sweeps.board import TerminalBoard, table, to_dict
+    from depthpde.sweeps.executor import Folders
+    from depthpde.sweeps.status import cell_statuses
 
     plan = _plan(args)
     _check(args)
     plan.write(args.out)
     folders = Folders(args.out, args.data or default_data(), args.prepared)
     grid = plan.grid
-    with Board(grid, args.out) as board:
+    with TerminalBoard(grid, args.out) as board:
         outcome, waiting = _compute(plan, folders, args, board)
-    cells = standings(grid, args.out)
+    cells = cell_statuses(grid, args.out)
     if args.json:
         print(json.dumps(to_dict(grid, cells) | {"interrupted": outcome.interrupted}))
         return outcome.exit_code or int(waiting > 0)
@@ -140,22 +140,22 @@ def _sweep(args: argparse.Namespace) -> int:
 
 def _plan(args: argparse.Namespace) -> Plan:
     from depthpde.errors import check_name, check_one_of, check_positive
-    from depthpde.experiments.extent import Extent
-    from depthpde.experiments.grid_file import read_plan
-    from depthpde.experiments.questions import QUESTIONS, REPRODUCTIONS
+    from depthpde.papers.registry import QUESTIONS, REPRODUCTIONS
+    from depthpde.sweeps.grid_file import read_plan
+    from depthpde.sweeps.scale import Scale
 
     if args.seeds is not None:
         check_positive("--seeds", args.seeds)
     if args.what.endswith(FILES):
         return read_plan(Path(args.what), seeds=args.seeds, tasks=args.tasks)
     name = check_name("NAME", args.what, [*QUESTIONS, *REPRODUCTIONS, "status"])
-    extent = check_one_of("--scale", args.scale, Extent)
+    scale = check_one_of("--scale", args.scale, Scale)
     if name in REPRODUCTIONS:
         if args.tasks:
             raise ValueError(f"`--tasks` must be left out for {name}; it has tasks of its own")
-        return REPRODUCTIONS[name].plan(extent, seeds=args.seeds)
+        return REPRODUCTIONS[name].plan(scale, seeds=args.seeds)
     seeds = {} if args.seeds is None else {"seeds": args.seeds}
-    return QUESTIONS[name](extent, tasks=args.tasks, **seeds)
+    return QUESTIONS[name](scale, tasks=args.tasks, **seeds)
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -173,11 +173,11 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def _compute(
-    plan: Plan, folders: Folders, args: argparse.Namespace, board: Board
+    plan: Plan, folders: Folders, args: argparse.Namespace, board: TerminalBoard
 ) -> tuple[Outcome, int]:
     """Compute what has its data; return what came of it, and how many runs wait for theirs."""
-    from depthpde.experiments.engine import sweep
-    from depthpde.experiments.place import prepare_all
+    from depthpde.sweeps.executor import prepare_all
+    from depthpde.sweeps.sweep import sweep
 
     runs = plan.runs
     if args.ray is None and args.slurm is None:
@@ -188,31 +188,33 @@ def _compute(
         args.out,
         retries=args.retries,
         retry_failed=args.retry_failed,
-        watch=lambda ended: board.look(),
+        callback=lambda ended: board.look(),
     )
     return outcome, len(plan.runs) - len(runs)
 
 
-def _place(folders: Folders, args: argparse.Namespace, board: Board) -> Place:
+def _place(folders: Folders, args: argparse.Namespace, board: TerminalBoard) -> Executor:
     most = args.max_parallel
     if args.ray is not None:
-        from depthpde.experiments.ray_cluster import RayCluster
+        from depthpde.sweeps.ray_cluster import RayCluster
 
         return RayCluster(
             folders, args.ray, slots=most, cpus=args.cpus, gpus=args.gpus, device=args.device
         )
     if args.slurm is not None:
-        from depthpde.experiments.slurm import Slurm
+        from depthpde.sweeps.slurm import Slurm
 
         return Slurm(
             folders, args.slurm, slots=most, minutes=args.minutes, cpus=args.cpus,
             gpus=args.gpus, device=args.device,
         )  # fmt: skip
     if args.workers == 0:
-        from depthpde.experiments.place import Here
+        from depthpde.sweeps.executor import InProcess
 
-        return Here(folders, device=args.device, watch=lambda *stage: lambda *now: board.look())
-    from depthpde.experiments.pool import Pool, cores
+        return InProcess(
+            folders, device=args.device, callback=lambda *stage: lambda *now: board.look()
+        )
+    from depthpde.sweeps.pool import Pool, cores
 
     workers = min(args.workers or cores(), most or 4096)
     return Pool(folders, workers, nice=args.nice, device=args.device)

@@ -46,10 +46,10 @@ def run(arguments: argparse.Namespace) -> int:
     """
     from depthpde.errors import check_folder
     from depthpde.files import write_whole
-    from depthpde.theory.claim import Verdict
-    from depthpde.theory.claims import CLAIMS
+    from depthpde.theory.claim import TheoryVerdict
     from depthpde.theory.page import render_page
     from depthpde.theory.record import overall, to_json
+    from depthpde.theory.registry import CLAIMS
 
     claims = _choose(CLAIMS, arguments.only)
     check_folder("--out", arguments.out)
@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         _print_table(findings)
         print(f"\nrecord {record}\npage   {page}")
-    return 0 if overall(findings) is Verdict.HOLDS else 1
+    return 0 if overall(findings) is TheoryVerdict.HOLDS else 1
 
 
 def _choose(claims: dict[str, Claim], only: Sequence[str]) -> list[Claim]:
@@ -104,7 +104,7 @@ def _print_table(findings: Sequence[Finding]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from depthpde.theory.claim import Verdict
+    from depthpde.theory.claim import TheoryVerdict
     from depthpde.theory.page import MARKS, spell_number, spell_prediction
 
     table = Table(box=None, pad_edge=False, header_style="dim")
@@ -122,7 +122,7 @@ def _print_table(findings: Sequence[Finding]) -> None:
             spell_number(headline.measured),
             Text(
                 f"{MARKS[verdict]} {verdict.value}",
-                style="green" if verdict is Verdict.HOLDS else "bold red",
+                style="green" if verdict is TheoryVerdict.HOLDS else "bold red",
             ),
         )
     console = Console(width=None if sys.stdout.isatty() else 120)

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from torch import nn
 
-    from depthpde.experiments.record import Record
-    from depthpde.experiments.run import RunConfig
+    from depthpde.records.record import Record
+    from depthpde.runs.run import RunConfig
     from depthpde.training.config import TrainingConfig
     from depthpde.training.history import History, Point
-    from depthpde.training.loop import Watch
+    from depthpde.training.loop import StepCallback
 
 SUMMARY = "train one model on one task: resumable to the bit, recorded in plain files"
 EXAMPLES = """examples:
@@ -65,7 +65,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Train, or go on with training, or show what is finished."""
-    from depthpde.experiments.settings import describe
+    from depthpde.runs.settings import describe
 
     chosen = _chosen(args)
     if args.print_config:
@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _chosen(args: argparse.Namespace) -> RunConfig:
-    from depthpde.experiments.settings import build_run
+    from depthpde.runs.settings import build_run
 
     settings = {
         "model.positions": args.position,
@@ -102,9 +102,9 @@ def _chosen(args: argparse.Namespace) -> RunConfig:
 
 def _train(chosen: RunConfig, args: argparse.Namespace) -> int:
     from depthpde.errors import check_folder
-    from depthpde.experiments.execute import BusyError
-    from depthpde.experiments.record import RESULT, run_folder
-    from depthpde.experiments.together import execute_together, joined, own_device
+    from depthpde.records.record import RESULT, run_folder
+    from depthpde.runs.distributed import execute_distributed, joined, own_device
+    from depthpde.runs.execute import BusyError
 
     device = own_device(_device(args.device))
     if args.track and find_spec(args.track) is None:
@@ -115,19 +115,19 @@ def _train(chosen: RunConfig, args: argparse.Namespace) -> int:
         processes = stack.enter_context(joined(device))
         shown = stack.enter_context(ExitStack())
 
-        def say(line: str) -> None:
+        def log(line: str) -> None:
             if processes.leads and not known:
                 print(line, file=sys.stderr, flush=True)
 
-        def watch(model: nn.Module, stage: TrainingConfig) -> Watch:
+        def callback(model: nn.Module, stage: TrainingConfig) -> StepCallback:
             model.to(device)
             shown.close()  # of the stage before
             return _watch(model, stage, chosen, args, shown) if processes.leads else _nothing
 
-        say(f"{chosen.task} · {chosen.label} · seed {chosen.seed} · run {chosen.id}")
+        log(f"{chosen.task} · {chosen.label} · seed {chosen.seed} · run {chosen.id}")
         try:
-            record = execute_together(
-                chosen, args.out, data=args.data, prepared=args.prepared, watch=watch, say=say
+            record = execute_distributed(
+                chosen, args.out, data=args.data, prepared=args.prepared, callback=callback, log=log
             )
         except BusyError as error:
             raise ValueError(f"{error}; wait for it, or stop it") from error
@@ -140,22 +140,22 @@ def _watch(
     chosen: RunConfig,
     args: argparse.Namespace,
     stack: ExitStack,
-) -> Watch:
+) -> StepCallback:
     """Return what tells of every update: the progress, and whatever else was asked for.
 
     Tracker and doctor follow the training, not the stage before it: both count from 0.
     """
-    from depthpde.experiments.tracking import follow, tensorboard, trackio
+    from depthpde.runs.tracking import follow, tensorboard, trackio
     from depthpde.training.progress import Progress
 
-    told: list[Watch] = []
+    told: list[StepCallback] = []
     if not args.json:
         told.append(stack.enter_context(Progress(model, stage)))
     main = stage is chosen.training
     if args.doctor and main:
-        from depthpde.dynamics.callbacks import FILE
-        from depthpde.dynamics.live import Doctor
-        from depthpde.experiments.record import run_folder
+        from depthpde.doctor.callbacks import FILE
+        from depthpde.doctor.live import Doctor
+        from depthpde.records.record import run_folder
 
         path = run_folder(args.out, chosen.id) / FILE
         told.append(stack.enter_context(Doctor(model, path=path)))
@@ -166,11 +166,11 @@ def _watch(
         sink = trackio(f"depthpde-{chosen.task}", name, config=chosen.to_dict())
         told.append(follow(stack.enter_context(sink)))
 
-    def watch(history: History, now: Point) -> None:
+    def callback(history: History, now: Point) -> None:
         for each in told:
             each(history, now)
 
-    return watch
+    return callback
 
 
 def _nothing(history: History, now: Point) -> None:
@@ -179,7 +179,7 @@ def _nothing(history: History, now: Point) -> None:
 
 def _tell(record: Record, known: bool, args: argparse.Namespace) -> int:
     """Print how the run stands, and return the exit code."""
-    from depthpde.experiments.record import State
+    from depthpde.records.record import State
 
     state = record.state
     if args.json:

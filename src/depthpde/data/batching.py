@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from depthpde.data.counter import bits, permutation
-from depthpde.data.prepared import Split
-from depthpde.data.store import Array
-from depthpde.data.task import Kind
+from depthpde.data.reader import Split
+from depthpde.data.task import TaskKind
+from depthpde.data.writer import Array
 from depthpde.errors import check_positive
 from depthpde.seeds import derive
 
@@ -93,7 +93,7 @@ class Batches:
                 f"`split` must hold at least one example, got an empty {split.name}; "
                 "prepare the task again"
             )
-        self._lengths = None if split.kind is Kind.LANGUAGE else split.lengths()
+        self._lengths = None if split.kind is TaskKind.LANGUAGE else split.lengths()
 
     def plan(self, epoch: int) -> list[Part]:
         """Return what goes into every batch of an epoch, in order."""
@@ -159,7 +159,7 @@ class Batches:
         import torch
 
         split = self.split
-        if split.kind is Kind.LANGUAGE:
+        if split.kind is TaskKind.LANGUAGE:
             spans = part.indices[:, None] + np.arange(part.width + 1)
             ids = split.tokens[spans].astype(np.int64) + split.shift
             tokens = torch.from_numpy(np.ascontiguousarray(ids[:, :-1]))

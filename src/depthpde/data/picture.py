@@ -7,7 +7,7 @@ import zlib
 
 import numpy as np
 
-from depthpde.data.store import Array
+from depthpde.data.writer import Array
 
 _RAMP = " .:-=+*#%@"
 

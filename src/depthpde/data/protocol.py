@@ -14,7 +14,7 @@ from enum import StrEnum
 from depthpde.errors import check_name
 
 
-class Validation(StrEnum):
+class ValidationSource(StrEnum):
     """Where the validation examples come from."""
 
     HELD_OUT = "held-out"
@@ -42,7 +42,7 @@ class Rules:
 
     protocol: str
     """Name of the protocol."""
-    validation: Validation = Validation.HELD_OUT
+    validation: ValidationSource = ValidationSource.HELD_OUT
     """Where the validation examples come from."""
     length: int | None = None
     """Longest sequence, where it differs from the task's."""
@@ -76,7 +76,7 @@ _QUOTES = "the default CSV quoting, which merges rows at stray quotes"
 _LRA: dict[str, Rules] = {
     "listops": Rules(
         protocol="lra-2020",
-        validation=Validation.GIVEN,
+        validation=ValidationSource.GIVEN,
         padding=2000,
         vocabulary=17,
         differences=("padded to 2,000", "17 ids: one for unknown symbols"),
@@ -84,34 +84,34 @@ _LRA: dict[str, Rules] = {
     ),
     "text": Rules(
         protocol="lra-2020",
-        validation=Validation.TEST,
+        validation=ValidationSource.TEST,
         length=1000,
         padding=1000,
         differences=(_ON_TEST, "the repository's length of 1,000 bytes, not the paper's 4,000"),
     ),
     "retrieval": Rules(
         protocol="lra-2020",
-        validation=Validation.GIVEN,
+        validation=ValidationSource.GIVEN,
         padding=4000,
         differences=("padded to 4,000",),
     ),
     "image": Rules(
         protocol="lra-2020",
-        validation=Validation.LAST,
+        validation=ValidationSource.LAST,
         mask_zero_pixels=True,
         differences=(_ZERO, "the last 5,000 training images validate, unstratified"),
         not_imitated=(_TFDS,),
     ),
     "pathfinder": Rules(
         protocol="lra-2020",
-        validation=Validation.LAST,
+        validation=ValidationSource.LAST,
         mask_zero_pixels=True,
         differences=(_ZERO, "80/10/10 in file order, unstratified"),
         not_imitated=(_TFDS,),
     ),
     "mnist": Rules(
         protocol="lra-2020",
-        validation=Validation.LAST,
+        validation=ValidationSource.LAST,
         mask_zero_pixels=True,
         differences=(_ZERO, "first 54,000 train, last 6,000 validate"),
     ),
@@ -120,27 +120,27 @@ _LRA: dict[str, Rules] = {
 _NYSTROM: dict[str, Rules] = {
     "listops": Rules(
         protocol="nystrom-2021",
-        validation=Validation.GIVEN,
+        validation=ValidationSource.GIVEN,
         padding=2048,
         vocabulary=17,
         differences=("padded to 2,048", "17 ids: one for unknown symbols"),
     ),
     "text": Rules(
         protocol="nystrom-2021",
-        validation=Validation.TEST,
+        validation=ValidationSource.TEST,
         length=1000,
         padding=1024,
         differences=(_ON_TEST, "cut at 1,000 bytes although its configuration says 4,000"),
     ),
     "retrieval": Rules(
         protocol="nystrom-2021",
-        validation=Validation.GIVEN,
+        validation=ValidationSource.GIVEN,
         padding=4096,
         differences=("padded to 4,096",),
     ),
     "image": Rules(
         protocol="nystrom-2021",
-        validation=Validation.LAST,
+        validation=ValidationSource.LAST,
         vocabulary=512,
         mask_zero_pixels=True,
         differences=(_ZERO, "the last 5,000 training images validate", "512 ids for 256 levels"),
@@ -148,7 +148,7 @@ _NYSTROM: dict[str, Rules] = {
     ),
     "pathfinder": Rules(
         protocol="nystrom-2021",
-        validation=Validation.RANDOM_42,
+        validation=ValidationSource.RANDOM_42,
         vocabulary=512,
         mask_zero_pixels=True,
         differences=(_ZERO, "80/10/10 shuffled, unstratified", "512 ids for 256 levels"),
@@ -159,7 +159,7 @@ _NYSTROM: dict[str, Rules] = {
 _S4: dict[str, Rules] = {
     "listops": Rules(
         protocol="s4-2022",
-        validation=Validation.GIVEN,
+        validation=ValidationSource.GIVEN,
         length=2048,
         vocabulary=18,
         end=True,
@@ -167,7 +167,7 @@ _S4: dict[str, Rules] = {
     ),
     "text": Rules(
         protocol="s4-2022",
-        validation=Validation.TEST,
+        validation=ValidationSource.TEST,
         length=4096,
         units=Units.CHARACTERS,
         end=True,
@@ -179,22 +179,22 @@ _S4: dict[str, Rules] = {
     ),
     "retrieval": Rules(
         protocol="s4-2022",
-        validation=Validation.GIVEN,
+        validation=ValidationSource.GIVEN,
         not_imitated=("characters instead of bytes", "an end-of-sequence token", _QUOTES),
     ),
     "image": Rules(
         protocol="s4-2022",
-        validation=Validation.RANDOM_42,
+        validation=ValidationSource.RANDOM_42,
         differences=("a random tenth validates (torch seed 42), unstratified", "linear input"),
     ),
     "pathfinder": Rules(
         protocol="s4-2022",
-        validation=Validation.RANDOM_42,
+        validation=ValidationSource.RANDOM_42,
         differences=("80/10/10 by torch seed 42, unstratified", "linear input"),
     ),
     "mnist": Rules(
         protocol="s4-2022",
-        validation=Validation.RANDOM_42,
+        validation=ValidationSource.RANDOM_42,
         bit_reversed=True,
         differences=("pixels in bit-reversed order", "a random tenth validates (torch seed 42)"),
     ),
@@ -209,7 +209,10 @@ def rules_of(task: str, family: str, protocol: str, *, mini: bool = False) -> Ru
     check_name("protocol", protocol, PROTOCOLS)
     if protocol == STRICT:
         given = family in _OWN_VALIDATION
-        return Rules(protocol=STRICT, validation=Validation.GIVEN if given else Validation.HELD_OUT)
+        return Rules(
+            protocol=STRICT,
+            validation=ValidationSource.GIVEN if given else ValidationSource.HELD_OUT,
+        )
     if mini or family not in _TABLE[protocol]:
         raise ValueError(
             f"`protocol` {protocol!r} says nothing about {task}: nobody published numbers on it "

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from depthpde.data.store import Array
+from depthpde.data.writer import Array
 
 UNKNOWN, END = 0, 1
 

@@ -13,12 +13,12 @@ from depthpde.errors import check_name, check_positive
 if TYPE_CHECKING:
     from depthpde.data.protocol import Rules
     from depthpde.data.source import Source
-    from depthpde.data.store import Writer
+    from depthpde.data.writer import Writer
 
 SPLITS = ("train", "validation", "test")
 
 
-class Kind(StrEnum):
+class TaskKind(StrEnum):
     """What one example is."""
 
     SEQUENCE = "sequence"
@@ -31,7 +31,7 @@ class Kind(StrEnum):
     """A window of a long text; the label of each site is the next token."""
 
 
-class Input(StrEnum):
+class TaskInput(StrEnum):
     """How a model takes the tokens in."""
 
     TOKEN = "token"
@@ -54,7 +54,7 @@ class Request:
     """Threads of the generators; the bytes do not depend on it."""
     check: bool = True
     """Refuse files whose published checksum differs."""
-    say: Callable[[str], None] = field(default=lambda line: None)
+    log: Callable[[str], None] = field(default=lambda line: None)
     """Told what is going on, one line at a time."""
 
 
@@ -71,7 +71,7 @@ class Task:
     """One line in words."""
     family: str
     """What protocols speak of: ``listops``, ``text``, ``image`` …; a mini shares it."""
-    kind: Kind
+    kind: TaskKind
     """What one example is."""
     length: int
     """Longest sequence (one document of a pair; a window of a language task)."""
@@ -109,6 +109,6 @@ class Task:
         return self.name.endswith("-mini")
 
     @property
-    def inputs(self) -> tuple[Input, ...]:
+    def inputs(self) -> tuple[TaskInput, ...]:
         """The ways a model may take this task in, the usual one first."""
-        return (Input.TOKEN, Input.LINEAR) if self.grid else (Input.TOKEN,)
+        return (TaskInput.TOKEN, TaskInput.LINEAR) if self.grid else (TaskInput.TOKEN,)

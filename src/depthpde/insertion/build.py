@@ -19,7 +19,7 @@ from depthpde.layers.ratio import Per
 Factory = Callable[..., nn.Module]
 
 
-class Kind(StrEnum):
+class LayerKind(StrEnum):
     """A layer that can be asked for by name."""
 
     DIFFUSION = "diffusion"
@@ -29,7 +29,7 @@ class Kind(StrEnum):
     TOKEN_SHIFT = "token_shift"
 
 
-KNOW_ROWS = frozenset((Kind.ADAPTIVE, Kind.DEPTHWISE_CONV, Kind.TOKEN_SHIFT))
+KNOW_ROWS = frozenset((LayerKind.ADAPTIVE, LayerKind.DEPTHWISE_CONV, LayerKind.TOKEN_SHIFT))
 """Kinds that act along the rows of an image; the others act over its plane."""
 
 
@@ -55,7 +55,7 @@ def build(layer: str | Factory, slot: Slot, initial_ratio: float) -> nn.Module:
         initial_ratio: Where its ratio starts; 0 for the identity.
     """
     if isinstance(layer, str):
-        kind = check_one_of("layer", layer, Kind)
+        kind = check_one_of("layer", layer, LayerKind)
         return _named(kind, slot, initial_ratio).to(device=slot.device, dtype=slot.dtype)
     if isinstance(layer, nn.Module) or not callable(layer):
         raise ValueError(
@@ -98,20 +98,20 @@ def is_causal(layer: nn.Module, dim: int) -> bool:
     return torch.allclose(before, after, rtol=1e-5, atol=1e-6)
 
 
-def _named(kind: Kind, slot: Slot, initial_ratio: float) -> nn.Module:
+def _named(kind: LayerKind, slot: Slot, initial_ratio: float) -> nn.Module:
     dim, causal = slot.dim, slot.causal
     options: dict[str, Any] = {"initial_ratio": initial_ratio}
-    if kind is Kind.TOKEN_SHIFT:
+    if kind is LayerKind.TOKEN_SHIFT:
         return TokenShift(dim, **options)
     options["causal"] = causal
-    if kind is Kind.ADAPTIVE:
+    if kind is LayerKind.ADAPTIVE:
         return AdaptiveDiffusion(dim, **options)
-    if kind is Kind.DEPTHWISE_CONV:
+    if kind is LayerKind.DEPTHWISE_CONV:
         if initial_ratio == 0.0:
             return DepthwiseConv(dim, start=Start.IDENTITY, causal=causal)
         return DepthwiseConv(dim, start=Start.BLUR, start_ratio=initial_ratio, causal=causal)
     options["grid"] = slot.grid
-    if kind is Kind.MULTISCALE:
+    if kind is LayerKind.MULTISCALE:
         return MultiscaleDiffusion(dim, **options)
     if slot.num_heads is not None:
         options |= {"per": Per.HEAD, "num_heads": slot.num_heads}

@@ -6,20 +6,20 @@ from collections.abc import Iterable, Sequence
 
 from torch import nn
 
-from depthpde.insertion.family import Block, Family
-from depthpde.insertion.wiring import Wiring
+from depthpde.insertion.block_hooks import BlockHooks
+from depthpde.insertion.family import BlockParts, Family
 
 PREFIX = "depthpde_insertion"
 """The submodule's name on the model."""
 
 
-class Inserted(nn.ModuleDict):
+class InsertedLayers(nn.ModuleDict):
     """Every layer inserted into a model, by name."""
 
-    def __init__(self, family: Family, blocks: Sequence[Block]) -> None:
+    def __init__(self, family: Family, blocks: Sequence[BlockParts]) -> None:
         super().__init__()
         self.family = family
-        self.wirings = [Wiring(family, block) for block in blocks]
+        self.block_hooks = [BlockHooks(family, block) for block in blocks]
         self.switched: list[tuple[nn.Module, str, object]] = []
 
     def attach(self, model: nn.Module) -> None:
@@ -36,7 +36,7 @@ class Inserted(nn.ModuleDict):
     def discard(self, model: nn.Module, names: Iterable[str]) -> None:
         """Take layers out; with the last one, leave the model as it was."""
         for name in names:
-            for wiring in self.wirings:
+            for wiring in self.block_hooks:
                 wiring.discard(name)
             del self[name]
         if len(self) == 0:
@@ -45,15 +45,15 @@ class Inserted(nn.ModuleDict):
             delattr(model, PREFIX)
 
 
-def container(model: nn.Module, family: Family, blocks: Sequence[Block]) -> Inserted:
+def container(model: nn.Module, family: Family, blocks: Sequence[BlockParts]) -> InsertedLayers:
     """Return the container of a model, or one that is not attached yet."""
     own = getattr(model, PREFIX, None)
     for block in blocks:
         for hook in block.scope._forward_pre_hooks.values():
             wiring = getattr(hook, "__self__", None)
-            if isinstance(wiring, Wiring) and (own is None or wiring not in own.wirings):
+            if isinstance(wiring, BlockHooks) and (own is None or wiring not in own.block_hooks):
                 raise ValueError(
                     "`model` must be the module that earlier insertions were made into, got "
                     f"{type(model).__name__}, a part or an owner of it; pass that same module"
                 )
-    return Inserted(family, blocks) if own is None else own
+    return InsertedLayers(family, blocks) if own is None else own

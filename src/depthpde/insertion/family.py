@@ -88,7 +88,7 @@ class Plane:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class BlockParts:
     """One block of a model."""
 
     parts: nn.Module
@@ -141,7 +141,7 @@ class Family:
     """Paths that a block of this family does not have."""
     when: Callable[[nn.Module], bool] | None = None
     """A further condition on a block."""
-    find: Callable[[nn.Module], list[Block]] | None = None
+    find: Callable[[nn.Module], list[BlockParts]] | None = None
     """Finds the blocks where they are no modules of their own."""
     plane: Callable[[nn.Module], Plane] | None = None
     """How the sites of a vision model lie; None along a line."""
@@ -166,11 +166,11 @@ class Family:
             return False
         return self.when is None or self.when(module)
 
-    def blocks(self, model: nn.Module) -> list[Block]:
+    def blocks(self, model: nn.Module) -> list[BlockParts]:
         """Find the blocks of a model, in order."""
         if self.find is not None:
             return self.find(model)
-        return [Block(module, module) for module in model.modules() if self.fits(module)]
+        return [BlockParts(module, module) for module in model.modules() if self.fits(module)]
 
     def is_causal(self, block: nn.Module) -> bool:
         """Tell whether the sites of a block must not see their future."""

@@ -12,12 +12,12 @@ from torch import nn
 from depthpde.errors import check_one_of
 from depthpde.insertion.build import KNOW_ROWS, Factory, Slot, build, is_causal
 from depthpde.insertion.compiled import check_not_compiled
-from depthpde.insertion.container import Inserted, container
-from depthpde.insertion.families import recognise
-from depthpde.insertion.family import Block, Family, Side, Tap, attribute, tells
+from depthpde.insertion.container import InsertedLayers, container
+from depthpde.insertion.families.recognition import recognise
+from depthpde.insertion.family import BlockParts, Family, Side, Tap, attribute, tells
+from depthpde.insertion.hook_points import TensorPoint, choose_route, tensor_points
 from depthpde.insertion.insertion import Insertion, Match
-from depthpde.insertion.junction import Placed, argument_names
-from depthpde.insertion.places import Place, choose_route, places
+from depthpde.insertion.tensor_hook import HookedLayer, argument_names
 from depthpde.models.position import Position, Route
 
 ORDER = (
@@ -33,13 +33,13 @@ ORDER = (
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PlannedLayer:
     """One layer to build, and where it will act."""
 
     name: str
     number: int
     block: nn.Module
-    place: Place
+    place: TensorPoint
     slot: Slot
 
 
@@ -114,19 +114,19 @@ def _check_can_hold(model: nn.Module) -> None:
 def _plan(
     model: nn.Module,
     family: Family,
-    found: Sequence[Block],
+    found: Sequence[BlockParts],
     position: Position,
     route: Route,
     blocks: Sequence[int] | None,
     causal: bool | None,
-) -> list[Plan]:
+) -> list[PlannedLayer]:
     upwind = _choose_causal(family, found[0].parts, causal)
     grid = None if family.plane is None else family.plane(model).grid
     plans = []
     for number in _choose_blocks(position, blocks, len(found)):
         block = found[number].parts
         heads = position is Position.IN_HEADS and family.num_heads
-        several = places(family, position, route)
+        several = tensor_points(family, position, route)
         for k, place in enumerate(several):
             weight = next(block.get_submodule(family.width).parameters())
             slot = Slot(
@@ -138,18 +138,24 @@ def _plan(
                 dtype=torch.promote_types(weight.dtype, torch.float32),
             )
             name = f"{position.value}_{route.value}_{number}" + f"_{k}" * (len(several) > 1)
-            plans.append(Plan(name, number, block, place, slot))
+            plans.append(PlannedLayer(name, number, block, place, slot))
     return plans
 
 
 def _place(
-    model: nn.Module, inserted: Inserted, plan: Plan, layer: nn.Module, *, rank: int, rows: bool
+    model: nn.Module,
+    inserted: InsertedLayers,
+    plan: PlannedLayer,
+    layer: nn.Module,
+    *,
+    rank: int,
+    rows: bool,
 ) -> None:
     layer.train(model.training)
     inserted[plan.name] = layer
     plane = inserted.family.plane
     may_be_causal = bool(inserted.family.causal_arguments)  # only then is it asked
-    placed = Placed(
+    placed = HookedLayer(
         name=plan.name,
         layer=layer,
         rank=rank,
@@ -159,10 +165,10 @@ def _place(
         rows=rows,
         segments="segments" in argument_names(layer),
     )
-    inserted.wirings[plan.number].add(plan.place, placed)
+    inserted.block_hooks[plan.number].add(plan.place, placed)
 
 
-def _match(names: dict[int, str], plan: Plan) -> Match:
+def _match(names: dict[int, str], plan: PlannedLayer) -> Match:
     tap = plan.place.tap
     name = names[id(plan.block.get_submodule(tap.path))]
     return Match(plan.name, name or "(model)", tap.side, plan.slot.dim)
@@ -208,7 +214,7 @@ def _choose_causal(family: Family, block: nn.Module, asked: bool | None) -> bool
     return own if asked is None else asked
 
 
-def _check_switched_off(family: Family, found: Sequence[Block]) -> None:
+def _check_switched_off(family: Family, found: Sequence[BlockParts]) -> None:
     for name in family.must_be_off:
         for block in found:
             value = getattr(block.parts, name, 0)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from depthpde.files import write_whole
 from depthpde.insertion.compiled import check_not_compiled
-from depthpde.insertion.container import PREFIX, Inserted
+from depthpde.insertion.container import PREFIX, InsertedLayers
 from depthpde.insertion.family import Side
 from depthpde.layers.ratio import BoundedRatio
 from depthpde.models.position import Position, Route
@@ -47,7 +47,7 @@ class Insertion:
     def __init__(
         self,
         model: nn.Module,
-        inserted: Inserted,
+        inserted: InsertedLayers,
         position: Position,
         route: Route,
         matches: Sequence[Match],

@@ -26,7 +26,7 @@ Key = tuple[str, int, int]
 """A module's name, the number of its call, the number of the tensor in its output."""
 
 
-class Record:
+class CallRecord:
     """Writes down every floating-point tensor that leaves a module, in order of execution."""
 
     def __init__(self) -> None:
@@ -47,9 +47,9 @@ class Record:
 
 
 @contextmanager
-def recording(model: nn.Module) -> Iterator[Record]:
+def recording(model: nn.Module) -> Iterator[CallRecord]:
     """Write down the outputs of every module while the context lasts."""
-    record = Record()
+    record = CallRecord()
     handles = [
         module.register_forward_hook(
             lambda module, args, output, name=name: record.write(name, module, output)

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from depthpde.errors import check_field, check_one_of, check_positive, check_range
 from depthpde.layers.diffusion import Diffusion, choose_scheme
 from depthpde.operators.boundary import open_edges
-from depthpde.operators.diffusion.dispatch import cut_edges, evolve
+from depthpde.operators.diffusion.dispatch import evolve, open_edge_mask
 from depthpde.operators.diffusion.problem import Problem, as_compute
 from depthpde.operators.laplacian import difference
 from depthpde.operators.stability import Scheme, check_ratio, free_from_ratio, multiplier
@@ -184,7 +184,7 @@ class Blur(nn.Module):
     ) -> Field:
         """Diffuse [batch, length, dim] → the same; see `Diffusion.forward`."""
         check_field("u", u, dim=self.dim)
-        edges = cut_edges(
+        edges = open_edge_mask(
             u, self.problem, valid_mask=valid_mask, segments=segments, row_length=row_length
         )
         return evolve(u, self.ratio.reshape(1, 1, 1), edges, self.problem)
@@ -250,12 +250,12 @@ class ExponentialAverage(nn.Module):
         check_field("u", u, dim=self.dim)
         opened = open_edges(u, valid_mask=valid_mask, segments=segments, row_length=row_length)
         field, memory = as_compute(u, self.memory)  # the sums outgrow half precision
-        past = _remember(field, memory, opened)
+        cache = _remember(field, memory, opened)
         if self.is_causal:
-            return past.to(u.dtype)
+            return cache.to(u.dtype)
         mirrored = None if opened is None else opened.flip(1)
         future = _remember(field.flip(1), memory, mirrored).flip(1)
-        return ((past + future) / 2).to(u.dtype)
+        return ((cache + future) / 2).to(u.dtype)
 
     def extra_repr(self) -> str:
         """Describe the average."""

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from depthpde.errors import check_field, check_one_of, check_positive
 from depthpde.layers.ratio import BoundedRatio, Per, layer_bound
 from depthpde.operators.boundary import Boundary
-from depthpde.operators.diffusion import plane
+from depthpde.operators.diffusion import diffusion_2d
 from depthpde.operators.diffusion.conductance import edge_distance
-from depthpde.operators.diffusion.dispatch import check_ends, check_problem, cut_edges, evolve
+from depthpde.operators.diffusion.dispatch import check_ends, check_problem, evolve, open_edge_mask
 from depthpde.operators.diffusion.problem import Problem
 from depthpde.operators.stability import Scheme, multiplier
 from depthpde.shapes import Edges, Field, Mask, Segments
@@ -138,9 +138,9 @@ class Diffusion(nn.Module):
                 raise ValueError(
                     "`segments` and `row_length` have no meaning over a grid; use valid_mask"
                 )
-            return plane.diffuse_checked(u, ratio, self.grid, valid_mask, self.problem)
+            return diffusion_2d.diffuse_checked(u, ratio, self.grid, valid_mask, self.problem)
         check_problem(self.problem, u)
-        edges = cut_edges(
+        edges = open_edge_mask(
             u, self.problem, valid_mask=valid_mask, segments=segments, row_length=row_length
         )
         return evolve(u, ratio, edges, self.problem)
@@ -245,7 +245,7 @@ class AdaptiveDiffusion(nn.Module):
     ) -> Field:
         """Diffuse [batch, length, dim] → the same; see `Diffusion.forward`."""
         check_field("u", u, dim=self.dim)
-        edges = cut_edges(
+        edges = open_edge_mask(
             u, self.problem, valid_mask=valid_mask, segments=segments, row_length=row_length
         )
         return evolve(u, self.edge_ratio(u, edges), edges, self.problem)

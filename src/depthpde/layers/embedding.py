@@ -11,7 +11,7 @@ from depthpde.errors import check_positive
 from depthpde.shapes import Field
 
 
-class Input(StrEnum):
+class InputKind(StrEnum):
     """What comes in."""
 
     TOKEN = "token"

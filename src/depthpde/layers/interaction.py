@@ -38,7 +38,7 @@ def leave(place: Inside, u: Tensor) -> Tensor:
     return u
 
 
-class Past:
+class DecodeCache:
     """What has passed by already, kept so that one new site costs the work of one site.
 
     A causal model meets it twice: with all sites that stand already, then with one new site at a
@@ -121,7 +121,7 @@ class Attention(nn.Module):
         at: At = leave,
         *,
         valid_mask: Mask | None = None,
-        past: Past | None = None,
+        cache: DecodeCache | None = None,
         name: str = "",
     ) -> Field:
         """Return the increment that attention makes of a field.
@@ -130,8 +130,8 @@ class Attention(nn.Module):
             u: The field, [batch, length, dim].
             at: Called with each thing that passes by; what it gives back goes on.
             valid_mask: True = real token.
-            past: What stands before `u`, which is then one site, or the first ones.
-            name: Which attention this is, for `past`.
+            cache: What stands before `u`, which is then one site, or the first ones.
+            name: Which attention this is, for `cache`.
         """
         check_field("u", u, dim=self.dim)
         if valid_mask is not None:
@@ -140,12 +140,12 @@ class Attention(nn.Module):
         key = self._split(at(Inside.KEY, self.key(u)))
         value = self._split(at(Inside.VALUE, self.value(u)))
         if self.rotation is not None:
-            start = 0 if past is None else past.sites
+            start = 0 if cache is None else cache.sites
             query, key = self.rotation(query, start=start), self.rotation(key, start=start)
-        if past is not None:
-            _check_past(past, u, valid_mask, causal=self.causal)
-            key = past.join(f"{name}/key", key, axis=2)
-            value = past.join(f"{name}/value", value, axis=2)
+        if cache is not None:
+            _check_past(cache, u, valid_mask, causal=self.causal)
+            key = cache.join(f"{name}/key", key, axis=2)
+            value = cache.join(f"{name}/value", value, axis=2)
         mix = self._mix_explicitly if self.explicit else self._mix
         mixed = mix(query, key, value, valid_mask, at)
         return self.out(at(Inside.HEADS, mixed.transpose(1, 2).flatten(2)))
@@ -168,8 +168,8 @@ class Attention(nn.Module):
         if self.causal:
             # The diagonal stays open: a padded site before the first token has no other to see.
             length = seen.shape[-1]
-            past = torch.ones(length, length, dtype=torch.bool, device=seen.device).tril()
-            seen = seen & past | torch.eye(length, dtype=torch.bool, device=seen.device)
+            cache = torch.ones(length, length, dtype=torch.bool, device=seen.device).tril()
+            seen = seen & cache | torch.eye(length, dtype=torch.bool, device=seen.device)
         return F.scaled_dot_product_attention(query, key, value, attn_mask=seen, dropout_p=dropout)
 
     def _mix_explicitly(
@@ -198,14 +198,14 @@ def renormalise(weights: Tensor) -> Tensor:
     return weights / torch.where(total > 0, total, 1.0)
 
 
-def _check_past(past: Past, u: Field, valid_mask: Mask | None, *, causal: bool) -> None:
+def _check_past(cache: DecodeCache, u: Field, valid_mask: Mask | None, *, causal: bool) -> None:
     if not causal or valid_mask is not None:
         raise ValueError(
-            "`past` must go with causal attention and without `valid_mask`; "
+            "`cache` must go with causal attention and without `valid_mask`; "
             "run the whole sequence at once instead"
         )
-    if past.sites and u.shape[1] != 1:
+    if cache.sites and u.shape[1] != 1:
         raise ValueError(
-            f"`u` must be one new site where {past.sites} are past, got {u.shape[1]}; "
+            f"`u` must be one new site where {cache.sites} are past, got {u.shape[1]}; "
             "give the new sites one by one"
         )

@@ -15,7 +15,7 @@ from depthpde.shapes import Field, Mask, Segments
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scale:
+class DiffusionScale:
     """One member of a multi-scale diffusion."""
 
     steps: int = 1
@@ -26,7 +26,11 @@ class Scale:
     """Where its ratio starts; half the bound by default."""
 
 
-SCALES = {"slow": Scale(steps=1), "medium": Scale(steps=4), "fast": Scale(steps=16)}
+SCALES = {
+    "slow": DiffusionScale(steps=1),
+    "medium": DiffusionScale(steps=4),
+    "fast": DiffusionScale(steps=16),
+}
 """The named scales: the same stencil for a heat time of about 1 : 4 : 16."""
 
 
@@ -46,7 +50,7 @@ class MultiscaleDiffusion(nn.Module):
 
     Args:
         dim: Number of features.
-        scales: Names out of "fast medium slow", or `Scale` objects.
+        scales: Names out of "fast medium slow", or `DiffusionScale` objects.
         gated: Let the content of a site choose its weights.
         scheme: What one step does; by default explicit, or upwind if causal.
         bound: Largest ratio that can be learned.
@@ -61,7 +65,7 @@ class MultiscaleDiffusion(nn.Module):
         self,
         dim: int,
         *,
-        scales: str | Sequence[Scale | str] = "fast medium slow",
+        scales: str | Sequence[DiffusionScale | str] = "fast medium slow",
         gated: bool = False,
         scheme: Scheme | str | None = None,
         bound: float | None = None,
@@ -154,7 +158,7 @@ class MultiscaleDiffusion(nn.Module):
         return f"{self.dim}, steps×dilation {', '.join(parts)}"
 
 
-def read_scales(scales: str | Sequence[Scale | str]) -> tuple[Scale, ...]:
+def read_scales(scales: str | Sequence[DiffusionScale | str]) -> tuple[DiffusionScale, ...]:
     """Read scales from their names, and refuse those that collapse into one."""
     members = tuple(
         SCALES[check_name("scales", each, SCALES)] if isinstance(each, str) else each

@@ -8,11 +8,11 @@ from functools import partial
 from torch import Tensor, nn
 
 from depthpde.layers.embedding import Encoding, Rotary
-from depthpde.layers.interaction import Attention, Past
+from depthpde.layers.interaction import Attention, DecodeCache
 from depthpde.layers.reaction import FeedForward
 from depthpde.layers.stabilizer import Norm, Residual, build_norm
 from depthpde.models.config import ModelConfig
-from depthpde.models.placed import Placed
+from depthpde.models.placed import PlacedLayers
 from depthpde.models.position import Option, Position
 from depthpde.shapes import Field, Mask
 
@@ -38,7 +38,7 @@ class Block(nn.Module):
         super().__init__()
         stabilizer = config.stability
         self.name, self.norm = f"block {index}", stabilizer.norm
-        self.placed = Placed(config, index)
+        self.placed = PlacedLayers(config, index)
         self.attention = Attention(
             config.dim,
             config.heads,
@@ -59,18 +59,18 @@ class Block(nn.Module):
         )
 
     def forward(
-        self, u: Field, valid_mask: Mask | None = None, *, past: Past | None = None
+        self, u: Field, valid_mask: Mask | None = None, *, cache: DecodeCache | None = None
     ) -> Field:
         """Return the field one step later.
 
         Args:
             u: The field, [batch, length, dim].
             valid_mask: True = real token.
-            past: What stands before `u`, in a causal model that goes on site by site.
+            cache: What stands before `u`, in a causal model that goes on site by site.
         """
-        at = partial(self.placed.at, valid_mask=valid_mask, past=past)
-        along = partial(self.placed.along, valid_mask=valid_mask, past=past)
-        attention = partial(self.attention, valid_mask=valid_mask, past=past, name=self.name)
+        at = partial(self.placed.at, valid_mask=valid_mask, cache=cache)
+        along = partial(self.placed.along, valid_mask=valid_mask, cache=cache)
+        attention = partial(self.attention, valid_mask=valid_mask, cache=cache, name=self.name)
         step = self._post_norm if self.norm is Norm.POST else self._pre_norm
         return along(Position.BETWEEN_BLOCKS, step(u, at, along, attention))
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from depthpde.errors import check_one_of, check_positive, check_range
-from depthpde.layers.embedding import Encoding, Input
+from depthpde.layers.embedding import Encoding, InputKind
 from depthpde.layers.pooling import Pooling
 from depthpde.layers.reaction import Activation
 from depthpde.layers.stabilizer import Norm, Stabilizer
@@ -35,7 +35,7 @@ class Geometry(StrEnum):
     """The four around each on the grid."""
 
 
-class Schedule(StrEnum):
+class RatioSchedule(StrEnum):
     """How the initial ratio changes with depth."""
 
     CONSTANT = "constant"
@@ -93,7 +93,7 @@ class ModelConfig:
     """Whether a site sees only itself and what stands before it."""
     stabilizer: Stabilizer | Mapping[str, Any] = field(default_factory=Stabilizer)
     """Norm and residual; a mapping stands for one."""
-    input: Input | str = Input.TOKEN
+    input: InputKind | str = InputKind.TOKEN
     """What comes in."""
     encoding: Encoding | str = Encoding.LEARNED
     """How a site knows its index."""
@@ -105,7 +105,7 @@ class ModelConfig:
     """What is placed, unless a placement says otherwise; a name stands for a layer."""
     route: Route | str | None = None
     """On increments or on the stream; None is each position's default."""
-    schedule: Schedule | str = Schedule.CONSTANT
+    schedule: RatioSchedule | str = RatioSchedule.CONSTANT
     """How the initial ratio changes with depth."""
     geometry: Geometry | str | None = None
     """Which sites are neighbours; None is the plane for patches and the line for all else."""
@@ -152,8 +152,8 @@ class ModelConfig:
 
     def _read(self) -> None:
         choices: dict[str, type[StrEnum]] = {
-            "activation": Activation, "input": Input, "encoding": Encoding, "pooling": Pooling,
-            "schedule": Schedule,
+            "activation": Activation, "input": InputKind, "encoding": Encoding, "pooling": Pooling,
+            "schedule": RatioSchedule,
         }  # fmt: skip
         for name, choice in choices.items():
             object.__setattr__(self, name, check_one_of(name, getattr(self, name), choice))
@@ -209,7 +209,7 @@ class ModelConfig:
             self._check_layer(layer)
 
     def _check_layer(self, layer: LayerConfig) -> None:
-        if self.schedule is Schedule.DECAYING and _starts_as_identity(layer):
+        if self.schedule is RatioSchedule.DECAYING and _starts_as_identity(layer):
             raise ValueError(
                 "`schedule` must be constant for a layer that starts as the identity, got "
                 f"decaying with {str(layer.kind)!r}; use start='blur' or initial_ratio"
@@ -260,7 +260,7 @@ class ModelConfig:
     def neighbours(self) -> Geometry:
         """Which sites are neighbours, decided."""
         if self.geometry is None:
-            return Geometry.PLANE if self.input is Input.PATCH else Geometry.LINE
+            return Geometry.PLANE if self.input is InputKind.PATCH else Geometry.LINE
         return Geometry(self.geometry)
 
     @property
@@ -278,7 +278,7 @@ class ModelConfig:
 
         1, or 1 − block / blocks where the schedule is decaying
         """
-        if self.schedule is Schedule.CONSTANT or block is None:
+        if self.schedule is RatioSchedule.CONSTANT or block is None:
             return 1.0
         return 1.0 - block / self.blocks
 
@@ -288,7 +288,7 @@ class ModelConfig:
         What the config already says stays, and must not contradict the task.
         """
         _check_task(task)
-        patched = self.input is Input.PATCH
+        patched = self.input is InputKind.PATCH
         known: dict[str, Any] = {"classes": int(task.classes)}
         if patched:
             known["grid"] = _patches(task.grid, self.patch)

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from depthpde.errors import check_one_of, check_positive
 from depthpde.layers.diffusion import choose_scheme
-from depthpde.layers.embedding import Encoding, Input
+from depthpde.layers.embedding import Encoding, InputKind
 from depthpde.layers.multiscale import read_scales
 from depthpde.layers.pooling import Pooling
 from depthpde.layers.ratio import Per
@@ -97,7 +97,7 @@ def cost(
         head: What stands behind the encoder.
     """
     head = check_one_of("head", head, Head)
-    known = ("length",) if config.input is Input.PATCH else ("length", "vocabulary")
+    known = ("length",) if config.input is InputKind.PATCH else ("length", "vocabulary")
     config.check_complete(*known, *(("classes",) if head is Head.CLASSIFIER else ()))
     sites = check_positive("length", length or config.length or 0) + config.prefix
     documents = config.documents if head is Head.CLASSIFIER else 1
@@ -137,12 +137,12 @@ def _multiply_adds(config: ModelConfig, head: Head, rows: int, sites: int) -> Te
         one, two = dim * classes, (4 * dim + classes) * hidden
         answer[head] = examples * (two if config.documents == 2 else one)
     taken_in = {
-        Input.TOKEN: 0,
-        Input.LINEAR: entries,
-        Input.PATCH: config.patch**2 * config.channels * entries,
+        InputKind.TOKEN: 0,
+        InputKind.LINEAR: entries,
+        InputKind.PATCH: config.patch**2 * config.channels * entries,
     }
     return Terms(
-        embedding=rows * taken_in[Input(config.input)],
+        embedding=rows * taken_in[InputKind(config.input)],
         interaction=rows * blocks * (4 * sites * dim**2 + 2 * sites**2 * dim),
         reaction=rows * blocks * 2 * sites * dim * hidden,
         placed=sum(
@@ -181,9 +181,9 @@ def _activation_bytes(config: ModelConfig, head: Head, rows: int, sites: int) ->
 
 def _entry(config: ModelConfig) -> int:
     """Return the rows of the matrix or table that takes the input in, bias included."""
-    if config.input is Input.TOKEN:
+    if config.input is InputKind.TOKEN:
         return config.vocabulary or 0
-    return 2 if config.input is Input.LINEAR else config.patch**2 * config.channels + 1
+    return 2 if config.input is InputKind.LINEAR else config.patch**2 * config.channels + 1
 
 
 def _norms(config: ModelConfig) -> int:
@@ -203,7 +203,7 @@ def _head_parameters(config: ModelConfig, head: Head) -> int:
 def _embedding_bytes(config: ModelConfig, rows: int, sites: int) -> int:
     inner = rows * (sites - config.prefix)
     dropped = _BYTES * rows * sites * config.dim if config.dropout else 0
-    if config.input is Input.TOKEN:
+    if config.input is InputKind.TOKEN:
         return 8 * inner + dropped
     return _BYTES * inner * (_entry(config) - 1) + dropped
 

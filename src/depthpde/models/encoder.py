@@ -9,13 +9,19 @@ import torch
 from torch import Tensor, nn
 
 from depthpde.errors import check_mask
-from depthpde.layers.embedding import Encoding, Input, PatchEmbedding, PixelEmbedding, SiteEncoding
-from depthpde.layers.interaction import Past
+from depthpde.layers.embedding import (
+    Encoding,
+    InputKind,
+    PatchEmbedding,
+    PixelEmbedding,
+    SiteEncoding,
+)
+from depthpde.layers.interaction import DecodeCache
 from depthpde.layers.pooling import Pooling
 from depthpde.layers.stabilizer import Norm, build_norm
 from depthpde.models.block import Block
 from depthpde.models.config import ModelConfig
-from depthpde.models.placed import Observer, Placed
+from depthpde.models.placed import Observer, PlacedLayers
 from depthpde.models.position import Option, Position
 from depthpde.shapes import Field, Mask
 
@@ -35,7 +41,7 @@ class Encoder(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.config = config
-        known = ("grid",) if config.input is Input.PATCH else ("vocabulary", "length")
+        known = ("grid",) if config.input is InputKind.PATCH else ("vocabulary", "length")
         config.check_complete(*known)
         self.embedding = _embedding(config)
         self.encoding: nn.Module | None = None
@@ -46,7 +52,7 @@ class Encoder(nn.Module):
         if config.pooling is Pooling.CLS:
             self.front = nn.Parameter(torch.zeros(config.dim))
         self.dropout = nn.Dropout(config.dropout)
-        self.placed = Placed(config, None)
+        self.placed = PlacedLayers(config, None)
         self._early = any(each.option is Option.BEFORE_ENCODING for each in config.placements)
         self.blocks = nn.ModuleList(Block(config, index) for index in range(config.blocks))
         self.final_norm: nn.Module = nn.Identity()
@@ -54,16 +60,16 @@ class Encoder(nn.Module):
             self.final_norm = build_norm(config.stability.kind, config.dim)
 
     def forward(
-        self, inputs: Tensor, valid_mask: Mask | None = None, *, past: Past | None = None
+        self, inputs: Tensor, valid_mask: Mask | None = None, *, cache: DecodeCache | None = None
     ) -> tuple[Field, Mask | None]:
         """Return the field and the mask of its sites, both with the CLS site in front if any.
 
         Args:
             inputs: Tokens or pixels [batch, length], or images [batch, channels, height, width].
             valid_mask: True = real token, [batch, length].
-            past: What stands before, in a causal model that goes on site by site.
+            cache: What stands before, in a causal model that goes on site by site.
         """
-        if self.config.input is Input.TOKEN:
+        if self.config.input is InputKind.TOKEN:
             _check_tokens(inputs)
         u = self.embedding(inputs)
         if valid_mask is not None:
@@ -72,26 +78,26 @@ class Encoder(nn.Module):
             u = torch.cat((self.front.expand(u.shape[0], 1, -1), u), dim=1)
             if valid_mask is not None:
                 valid_mask = nn.functional.pad(valid_mask, (1, 0), value=True)
-        u = self._place_sites(u, valid_mask, past)
+        u = self._place_sites(u, valid_mask, cache)
         for block in self.blocks:
-            u = block(u, valid_mask, past=past)
-        if past is not None:
-            past.sites += u.shape[1]
+            u = block(u, valid_mask, cache=cache)
+        if cache is not None:
+            cache.sites += u.shape[1]
         return self.final_norm(u), valid_mask
 
-    def _place_sites(self, u: Field, valid_mask: Mask | None, past: Past | None) -> Field:
+    def _place_sites(self, u: Field, valid_mask: Mask | None, cache: DecodeCache | None) -> Field:
         """Add what tells sites apart, with what is placed after or before that."""
-        along = partial(self.placed.along, valid_mask=valid_mask, past=past)
+        along = partial(self.placed.along, valid_mask=valid_mask, cache=cache)
         if self._early:
             u = along(Position.AFTER_EMBEDDING, u)
         if self.encoding is not None:
-            u = self.encoding(u, start=0 if past is None else past.sites)
+            u = self.encoding(u, start=0 if cache is None else cache.sites)
         u = self.dropout(u)
         return u if self._early else along(Position.AFTER_EMBEDDING, u)
 
     def observe(self, observer: Observer) -> Callable[[], None]:
         """Tell this one of the field at every position, until the returned function is called."""
-        places = [each for each in self.modules() if isinstance(each, Placed)]
+        places = [each for each in self.modules() if isinstance(each, PlacedLayers)]
         stops = [each.observe(observer) for each in places]
 
         def stop() -> None:
@@ -110,9 +116,9 @@ def _check_tokens(tokens: Tensor) -> None:
 
 
 def _embedding(config: ModelConfig) -> nn.Module:
-    if config.input is Input.PATCH:
+    if config.input is InputKind.PATCH:
         return PatchEmbedding(config.patch, config.channels, config.dim)
     assert config.vocabulary is not None, "checked by the encoder"
-    if config.input is Input.LINEAR:
+    if config.input is InputKind.LINEAR:
         return PixelEmbedding(config.vocabulary, config.dim)
     return nn.Embedding(config.vocabulary, config.dim)

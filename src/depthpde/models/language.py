@@ -9,8 +9,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from depthpde.errors import check_positive, check_range
-from depthpde.layers.embedding import Input
-from depthpde.layers.interaction import Past
+from depthpde.layers.embedding import InputKind
+from depthpde.layers.interaction import DecodeCache
 from depthpde.layers.pooling import Pooling
 from depthpde.models.config import ModelConfig, TaskLike
 from depthpde.models.pretrained import Pretrained
@@ -38,7 +38,7 @@ class LanguageModel(Pretrained):
         *,
         generator: torch.Generator | None = None,
     ) -> None:
-        if config.input is not Input.TOKEN:
+        if config.input is not InputKind.TOKEN:
             raise ValueError(f"`input` must be 'token' in a language model, got {config.input!s}")
         if config.pooling is Pooling.CLS:
             raise ValueError(
@@ -51,16 +51,17 @@ class LanguageModel(Pretrained):
         super().__init__(config, generator)
 
     def forward(
-        self, tokens: Tensor, valid_mask: Mask | None = None, *, past: Past | None = None
+        self, tokens: Tensor, valid_mask: Mask | None = None, *, cache: DecodeCache | None = None
     ) -> Tensor:
         """Return the logits of the next token at every site, [batch, length, vocabulary].
 
         Args:
             tokens: [batch, length].
             valid_mask: True = real token.
-            past: What stands before: an empty `Past` at first, then the same with one token a call.
+            cache: The sites before: an empty `DecodeCache` at first, then the same object with one
+                token a call.
         """
-        field, _ = self.encoder(tokens, valid_mask, past=past)
+        field, _ = self.encoder(tokens, valid_mask, cache=cache)
         return F.linear(field, self.encoder.embedding.get_parameter("weight"))
 
     @torch.no_grad()
@@ -85,9 +86,9 @@ class LanguageModel(Pretrained):
         """
         check_positive("new_tokens", new_tokens)
         check_range("temperature", temperature, 0.0, 1e6)
-        past, new = Past(), tokens
+        cache, new = DecodeCache(), tokens
         for _ in range(new_tokens):
-            logits = self(new, past=past)[:, -1]
+            logits = self(new, cache=cache)[:, -1]
             if temperature == 0.0:
                 new = logits.argmax(dim=-1, keepdim=True)
             else:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from depthpde.layers.interaction import Inside, Past
+from depthpde.layers.interaction import DecodeCache, Inside
 from depthpde.models.config import ModelConfig, ResolvedPlacement
 from depthpde.models.placement import build_layer
 from depthpde.models.position import ROUTES, Option, Position, Route
@@ -19,7 +19,7 @@ NORMS = ("attention", "reaction")
 """The two norms of a block, by the term each belongs to."""
 
 
-class Place(NamedTuple):
+class HookPoint(NamedTuple):
     """One point of the network at which a field passes by."""
 
     position: Position
@@ -31,11 +31,11 @@ class Place(NamedTuple):
     ``weights`` in attention; else empty."""
 
 
-Observer = Callable[[Place, Tensor], None]
+Observer = Callable[[HookPoint, Tensor], None]
 """Told what passes by, after what is placed there has acted. It must not change it."""
 
 
-class Placed(nn.Module):
+class PlacedLayers(nn.Module):
     """What is placed at the positions of one block.
 
         at(position, u) = D u  where D is placed there on the branch, else u
@@ -67,21 +67,21 @@ class Placed(nn.Module):
         part: str = "",
         *,
         valid_mask: Mask | None = None,
-        past: Past | None = None,
+        cache: DecodeCache | None = None,
     ) -> Tensor:
         """Apply what is placed here on the branch, then tell the observers.
 
         Args:
             place: A position, or what passes by inside attention.
             u: The field there.
-            part: Which of several; see `Place`.
+            part: Which of several; see `HookPoint`.
             valid_mask: True = real token.
-            past: What stands before `u`.
+            cache: What stands before `u`.
         """
         if isinstance(place, Inside):
             part = "" if place is Inside.HEADS else place.value
             place = Position.IN_HEADS if place is Inside.HEADS else Position.IN_ATTENTION
-        return self._pass(place, part, Route.BRANCH, u, valid_mask, past)
+        return self._pass(place, part, Route.BRANCH, u, valid_mask, cache)
 
     def along(
         self,
@@ -90,13 +90,13 @@ class Placed(nn.Module):
         part: str = "",
         *,
         valid_mask: Mask | None = None,
-        past: Past | None = None,
+        cache: DecodeCache | None = None,
     ) -> Field:
         """Apply what is placed here on the stream.
 
         Observers are told at the positions that have no branch; elsewhere `at` tells them.
         """
-        return self._pass(place, part, Route.STREAM, u, valid_mask, past)
+        return self._pass(place, part, Route.STREAM, u, valid_mask, cache)
 
     def observe(self, observer: Observer) -> Callable[[], None]:
         """Tell this one of everything that passes by, until the returned function is called."""
@@ -110,18 +110,18 @@ class Placed(nn.Module):
         route: Route,
         u: Tensor,
         valid_mask: Mask | None,
-        past: Past | None,
+        cache: DecodeCache | None,
     ) -> Tensor:
         key = _key(position, part)
         if self._routes.get(key) is route:
             layer = self.layers[key]
-            if past is None or not isinstance(layer, AlongSites):
+            if cache is None or not isinstance(layer, AlongSites):
                 u = layer(u, valid_mask)
             else:
-                u = layer.go_on(u, past, f"{self.block}/{key}")
+                u = layer.decode(u, cache, f"{self.block}/{key}")
         if self._observers and ROUTES[position][0] is route:
             for observer in self._observers:
-                observer(Place(position, self.block, part), u)
+                observer(HookPoint(position, self.block, part), u)
         return u
 
 
@@ -146,17 +146,17 @@ class AlongSites(nn.Module):
         smooth = self.layer(u[:, self.prefix :], mask, None, self.row_length)
         return torch.cat((u[:, : self.prefix], smooth), dim=1)
 
-    def go_on(self, u: Field, past: Past, name: str) -> Field:
+    def decode(self, u: Field, cache: DecodeCache, name: str) -> Field:
         """Return new sites smoothed with those that are past, of a causal layer.
 
         A causal layer looks back `reach` sites, so it is run over those and the new ones; one that
         looks back without end is run over all.
         """
-        joined = past.join(name, u, keep=getattr(self.layer, "reach", None))
+        joined = cache.join(name, u, keep=getattr(self.layer, "reach", None))
         before = joined.shape[1] - u.shape[1]
         rows = None
         if self.row_length is not None:  # the window may begin anywhere in a row
-            first = past.sites - before
+            first = cache.sites - before
             sites = torch.arange(first, first + joined.shape[1], device=u.device)
             rows = (sites // self.row_length).expand(u.shape[0], -1)
         return self.layer(joined, None, rows)[:, before:]

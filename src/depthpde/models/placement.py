@@ -12,7 +12,7 @@ from torch import nn
 from depthpde.errors import check_name, check_one_of
 from depthpde.layers.controls import Blur, DepthwiseConv, ExponentialAverage, Start, TokenShift
 from depthpde.layers.diffusion import AdaptiveDiffusion, Diffusion, choose_scheme
-from depthpde.layers.multiscale import MultiscaleDiffusion, Scale, read_scales
+from depthpde.layers.multiscale import DiffusionScale, MultiscaleDiffusion, read_scales
 from depthpde.layers.ratio import Per, layer_bound
 from depthpde.models.position import OPTIONS, ROUTES, Option, Position, Route
 from depthpde.operators.boundary import Boundary
@@ -89,7 +89,7 @@ class LayerConfig:
     """What the ends of the sequence see."""
     per: Per | str | None = None
     """One ratio per feature, head, or one for all."""
-    scales: str | Sequence[Scale] | None = None
+    scales: str | Sequence[DiffusionScale] | None = None
     """Members of a multi-scale diffusion."""
     gated: bool | None = None
     """Whether a site's content weighs the scales."""
@@ -109,7 +109,9 @@ class LayerConfig:
                 object.__setattr__(self, name, check_one_of(name, getattr(self, name), choice))
         if self.scales is not None and not isinstance(self.scales, str):
             members = (
-                each if isinstance(each, Scale) else Scale(**check_keys("scales", Scale, each))
+                each
+                if isinstance(each, DiffusionScale)
+                else DiffusionScale(**check_keys("scales", DiffusionScale, each))
                 for each in self.scales
             )
             object.__setattr__(self, "scales", tuple(members))

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import torch
 
-from depthpde.layers.embedding import Input
+from depthpde.layers.embedding import InputKind
 from depthpde.models.classifier import Classifier
 from depthpde.models.config import ModelConfig, TaskLike
 
@@ -33,4 +33,4 @@ class VisionTransformer(Classifier):
         *,
         generator: torch.Generator | None = None,
     ) -> None:
-        super().__init__(replace(config, input=Input.PATCH), task, generator=generator)
+        super().__init__(replace(config, input=InputKind.PATCH), task, generator=generator)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from depthpde.errors import check_name, check_positive, check_range
-from depthpde.report.statistics import Interval, IntervalMethod, mean
+from depthpde.records.statistics.paired import Interval, IntervalMethod, mean
 
 FIVE = ("listops", "text", "retrieval", "image", "pathfinder")
 SIX = (*FIVE, "pathx")

@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from depthpde.experiments.findings import Claim, Findings, Verdict
-from depthpde.report.anatomy import position_of
-from depthpde.report.asides import asides
+from depthpde.pages.formatting import format_interval, signed
+from depthpde.records.findings import Findings, FindingVerdict, JudgedClaim
+from depthpde.records.run_model import position_of
+from depthpde.records.statistics.paired import LEVEL, holm
 from depthpde.report.diagnostic import foretell
 from depthpde.report.evidence import Evidence, lacking, over_all
-from depthpde.report.spelling import signed, spell_interval
-from depthpde.report.statistics import LEVEL, holm
+from depthpde.report.extra_tables import extra_tables
 
 EMBEDDING, ATTENTION = "after embedding", "after attention"
 
@@ -57,7 +57,7 @@ def judge(evidence: Evidence, scale: str | None = None) -> Findings:
         question=evidence.question,
         scale=scale,
         claims=tuple(claims),
-        tables=asides(evidence),
+        tables=extra_tables(evidence),
         notes=tuple(notes),
     )
 
@@ -70,7 +70,7 @@ def effect(
     *,
     against: str | None = None,
     what: str | None = None,
-) -> Claim:
+) -> JudgedClaim:
     """Judge a claimed effect over the tasks, whose sign and size are those of `size`.
 
     Args:
@@ -88,18 +88,18 @@ def effect(
     low, high = found.interval.low, found.interval.high
     words = (
         f"{what}: {signed(found.mean)} points over {found.tasks} task{'s' * (found.tasks > 1)} "
-        f"{spell_interval(found.interval)}"
+        f"{format_interval(found.interval)}"
     )
     sign = 1.0 if size > 0 else -1.0
     near, far = (low, high) if size > 0 else (high, low)
     few = lacking(evidence, variant, against) or found.warning
     if few is not None:
-        verdict, words = Verdict.UNDECIDED, f"{words}; {few}"
+        verdict, words = FindingVerdict.UNDECIDED, f"{words}; {few}"
     elif sign * near <= 0 or found.p_holm > LEVEL:
-        verdict = Verdict.NOT_CONFIRMED
+        verdict = FindingVerdict.NOT_CONFIRMED
     else:
-        verdict = Verdict.CONFIRMED if sign * far >= sign * size else Verdict.PARTLY
-    return Claim(
+        verdict = FindingVerdict.CONFIRMED if sign * far >= sign * size else FindingVerdict.PARTLY
+    return JudgedClaim(
         claim=claim,
         finding=words,
         verdict=verdict,
@@ -109,7 +109,7 @@ def effect(
     )
 
 
-def _placement(evidence: Evidence) -> list[Claim]:
+def _placement(evidence: Evidence) -> list[JudgedClaim]:
     claims = [
         effect(
             evidence,
@@ -144,7 +144,7 @@ def _placement(evidence: Evidence) -> list[Claim]:
     ]
 
 
-def _best(evidence: Evidence) -> Claim:
+def _best(evidence: Evidence) -> JudgedClaim:
     claim = "Paper A: after the embedding is the best of the seven positions."
     found = over_all(evidence)
     positions = [each for each in found if _is_one_position(evidence, each)]
@@ -154,13 +154,13 @@ def _best(evidence: Evidence) -> Claim:
     rival = next(each for each in order if each != EMBEDDING)
     what = f"against the best other position, {rival}"
     judged = effect(evidence, claim, EMBEDDING, 0.1, against=rival, what=what)
-    if judged.verdict is Verdict.NOT_CONFIRMED and order[0] == EMBEDDING:
+    if judged.verdict is FindingVerdict.NOT_CONFIRMED and order[0] == EMBEDDING:
         words = f"the largest mean of the seven, but not apart from the next; {judged.finding}"
         return replace(judged, finding=words)
     return judged
 
 
-def _multiscale(evidence: Evidence) -> list[Claim]:
+def _multiscale(evidence: Evidence) -> list[JudgedClaim]:
     singles = [each for each in ("slow", "medium", "fast") if each in evidence.variants]
     claims = [
         effect(
@@ -195,7 +195,7 @@ def _multiscale(evidence: Evidence) -> list[Claim]:
     return claims
 
 
-def _positional(evidence: Evidence) -> list[Claim]:
+def _positional(evidence: Evidence) -> list[JudgedClaim]:
     bare = [each for each in evidence.variants if f"{each} + diffusion" in evidence.variants]
     return [
         effect(
@@ -210,7 +210,7 @@ def _positional(evidence: Evidence) -> list[Claim]:
     ]
 
 
-def _multiscale_positions(evidence: Evidence) -> list[Claim]:
+def _multiscale_positions(evidence: Evidence) -> list[JudgedClaim]:
     claims = []
     for mixed in (each for each in evidence.variants if each.endswith(", mixed")):
         place = mixed.removesuffix(", mixed")
@@ -233,7 +233,7 @@ def _multiscale_positions(evidence: Evidence) -> list[Claim]:
     return claims
 
 
-def _ways(evidence: Evidence) -> list[Claim]:
+def _ways(evidence: Evidence) -> list[JudgedClaim]:
     """Judge every other way against the one that everything else here uses."""
     claims = []
     for place, usual, others in (
@@ -256,7 +256,7 @@ def _ways(evidence: Evidence) -> list[Claim]:
     return claims
 
 
-def _commutation(evidence: Evidence) -> list[Claim]:
+def _commutation(evidence: Evidence) -> list[JudgedClaim]:
     claims = []
     known = foretell(evidence)
     corrected = holm([each.p for each in known])
@@ -267,19 +267,19 @@ def _commutation(evidence: Evidence) -> list[Claim]:
             f"over {each.cells} cells of task and position"
         )
         if few or len(known) * each.least_p > LEVEL:
-            verdict = Verdict.UNDECIDED
+            verdict = FindingVerdict.UNDECIDED
             words = f"{words}; {few[0] if few else 'so few cells cannot tell'}"
         elif p <= LEVEL and each.correlation < 0:
-            verdict = Verdict.CONFIRMED
+            verdict = FindingVerdict.CONFIRMED
         else:
-            verdict = Verdict.NOT_CONFIRMED
+            verdict = FindingVerdict.NOT_CONFIRMED
         claims.append(
-            Claim(claim=f"{each.claim}.", finding=words, verdict=verdict, n=each.cells, p=p)
+            JudgedClaim(claim=f"{each.claim}.", finding=words, verdict=verdict, n=each.cells, p=p)
         )
     return claims
 
 
-JUDGES: dict[str, Callable[[Evidence], list[Claim]]] = {
+JUDGES: dict[str, Callable[[Evidence], list[JudgedClaim]]] = {
     "placement": _placement,
     "multiscale": _multiscale,
     "multiscale-positions": _multiscale_positions,
@@ -295,6 +295,6 @@ def _is_one_position(evidence: Evidence, variant: str) -> bool:
     return run is not None and position_of(run.config) is not None
 
 
-def _undecided(claim: str, what: str, n: int) -> Claim:
+def _undecided(claim: str, what: str, n: int) -> JudgedClaim:
     words = f"{what}: no pair is finished" if not n else f"{what}: too few pairs for an interval"
-    return Claim(claim=claim, finding=words, verdict=Verdict.UNDECIDED, n=n)
+    return JudgedClaim(claim=claim, finding=words, verdict=FindingVerdict.UNDECIDED, n=n)

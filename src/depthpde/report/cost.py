@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from depthpde.experiments.record import Record
+from depthpde.pages.formatting import counted, format_size, plain
+from depthpde.pages.table import Table, TableEntry
+from depthpde.records.record import Record
 from depthpde.report.evidence import Evidence
-from depthpde.report.spelling import counted, plain, spell_size
-from depthpde.report.table import Entry, Table
 
 COSTS = {
     "parameters": "parameters",
@@ -52,14 +52,16 @@ def cost_table(evidence: Evidence) -> Table:
     rows = [_absolute(evidence, evidence.baseline)]
     tidy: list[Mapping[str, object]] = []
     for variant in evidence.others:
-        entries = [Entry(plain(variant))]
+        entries = [TableEntry(plain(variant))]
         for cost in COSTS:
             found = cost_ratio(evidence, variant, cost)
             if found is None:
-                entries.append(Entry("…"))
+                entries.append(TableEntry("…"))
                 continue
             ratio, n = found
-            entries.append(Entry(f"×{ratio:.3f}", f"geometric mean of {n} pairs", ("", variant)))
+            entries.append(
+                TableEntry(f"×{ratio:.3f}", f"geometric mean of {n} pairs", ("", variant))
+            )
             tidy.append({"variant": variant, "cost": cost, "ratio": ratio, "n": n})
         rows.append(tuple(entries))
     return Table(
@@ -80,19 +82,19 @@ def _alone(evidence: Evidence) -> Table:
     )
 
 
-def _absolute(evidence: Evidence, variant: str) -> tuple[Entry, ...]:
+def _absolute(evidence: Evidence, variant: str) -> tuple[TableEntry, ...]:
     """Return a row of a variant's own costs."""
-    entries = [Entry(plain(variant))]
+    entries = [TableEntry(plain(variant))]
     for cost in COSTS:
         known = [_cost(each, cost) for each in evidence.records(variant)]
         values = [each for each in known if each]
         if not values:
-            entries.append(Entry("…"))
+            entries.append(TableEntry("…"))
             continue
         unit = {"seconds": " s", "peak_memory_bytes": "B"}.get(cost, "")
-        size = spell_size(sum(values) / len(values))
+        size = format_size(sum(values) / len(values))
         words = f"mean of {counted(len(values), 'run')}"
-        entries.append(Entry(f"{size}{unit}", words, ("", variant)))
+        entries.append(TableEntry(f"{size}{unit}", words, ("", variant)))
     return tuple(entries)
 
 

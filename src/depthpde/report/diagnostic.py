@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from depthpde.experiments.record import Record
+from depthpde.records.record import Record
+from depthpde.records.statistics.paired import mean
 from depthpde.report.evidence import Evidence
 from depthpde.report.probes import read_probe
-from depthpde.report.statistics import mean
 
 DRAWS = 9999
 

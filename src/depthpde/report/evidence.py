@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from depthpde.errors import check_name
-from depthpde.experiments.record import Grid, Record
-from depthpde.report.anatomy import Role, position_of, role_of
+from depthpde.records.record import Grid, Record
+from depthpde.records.run_model import VariantRole, position_of, role_of
+from depthpde.records.statistics.paired import Comparison, compare
+from depthpde.records.statistics.stratified import Overall, compare_over_tasks, paired
 from depthpde.report.arena import Escape, escape_rate
-from depthpde.report.statistics import Comparison, compare
-from depthpde.report.strata import Overall, compare_over_tasks, paired
 
 Cell = tuple[str, str]
 """Task and variant."""
@@ -80,13 +80,13 @@ class Evidence:
         asked = {each.variant for each in self.missing} | {variant for _, variant in self.runs}
         return self.baseline in asked
 
-    def role(self, variant: str) -> Role:
+    def role(self, variant: str) -> VariantRole:
         """Say what a variant is: the baseline, ours, a control, or something else."""
         if variant == self.baseline:
-            return Role.BASELINE
+            return VariantRole.BASELINE
         run, usual = (next(iter(self.records(each)), None) for each in (variant, self.baseline))
         if run is None:
-            return Role.OURS
+            return VariantRole.OURS
         return role_of(run.config, run.config if usual is None else usual.config)
 
     def select(

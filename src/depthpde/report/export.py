@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 
-from depthpde.report.chapter import Chapter
-from depthpde.report.spelling import file_names
-from depthpde.report.style import standalone
+from depthpde.pages.formatting import file_names
+from depthpde.pages.style import standalone
+from depthpde.report.grid_section import GridSection
 
 TABLES, FIGURES = "tables", "figures"
 
 
-def write_tables(chapters: Sequence[Chapter], out: Path) -> list[Path]:
+def write_tables(chapters: Sequence[GridSection], out: Path) -> list[Path]:
     """Write every table in four forms, and return their files.
 
     Args:
@@ -38,7 +38,7 @@ def write_tables(chapters: Sequence[Chapter], out: Path) -> list[Path]:
     return written
 
 
-def write_figures(chapters: Sequence[Chapter], out: Path, *, pdf: bool = False) -> list[Path]:
+def write_figures(chapters: Sequence[GridSection], out: Path, *, pdf: bool = False) -> list[Path]:
     """Write every figure as an SVG file of its own, and return the files.
 
     Args:
@@ -80,7 +80,7 @@ def _write(path: Path, content: str | bytes) -> Path:
     return path
 
 
-def _figures(chapters: Sequence[Chapter]) -> Iterator[tuple[str, str]]:
+def _figures(chapters: Sequence[GridSection]) -> Iterator[tuple[str, str]]:
     stems = file_names([chapter.evidence.name for chapter in chapters])
     for chapter in chapters:
         stem = stems[chapter.evidence.name]

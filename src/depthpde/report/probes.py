@@ -14,9 +14,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from depthpde.experiments.record import Broken, Record
-from depthpde.report.anatomy import site_of
-from depthpde.report.course import Course, join
+from depthpde.records.record import Broken, Record
+from depthpde.records.run_model import site_of
+from depthpde.report.learning_curves import LearningCurve, join
 
 PROBE = "probe.json"
 WORDS = {
@@ -30,7 +30,7 @@ WORDS = {
 """The measures that are shown first, in this order; others follow by name."""
 
 
-def depth_courses(records: Sequence[Record]) -> dict[str, Course]:
+def depth_curves(records: Sequence[Record]) -> dict[str, LearningCurve]:
     """Join each measure by depth over runs: measure → mean, worst and best."""
     found: dict[str, list[list[tuple[int, float]]]] = {}
     for record in records:

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from depthpde.experiments.record import Record
-from depthpde.report.article import cell_anchor
+from depthpde.pages.formatting import format_number, plain
+from depthpde.records.record import Record
 from depthpde.report.evidence import Evidence, score
-from depthpde.report.spelling import plain, spell
+from depthpde.report.variant_section import cell_anchor
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -75,7 +75,7 @@ def _row(
         variant=plain(variant),
         seed=seed,
         state=str((record.result or {}).get("status", "")),
-        accuracy="" if accuracy is None else spell(accuracy, 2),
+        accuracy="" if accuracy is None else format_number(accuracy, 2),
         data=str(data)[:8],
         environment=environments.get(_environment(record), ""),
     )

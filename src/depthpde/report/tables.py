@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from depthpde.report.arena import Escape
-from depthpde.report.evidence import Evidence, by_task, escapes, over_all, trivial
-from depthpde.report.spelling import (
+from depthpde.pages.formatting import (
     counted,
+    format_interval,
+    format_number,
+    format_p,
     plain,
     short_tasks,
     signed,
-    spell,
-    spell_interval,
-    spell_p,
 )
-from depthpde.report.statistics import LEVEL, Comparison, mean, too_few
-from depthpde.report.strata import Overall
-from depthpde.report.table import Entry, Table
+from depthpde.pages.table import Table, TableEntry
+from depthpde.records.statistics.paired import LEVEL, Comparison, mean, too_few
+from depthpde.records.statistics.stratified import Overall
+from depthpde.report.arena import Escape
+from depthpde.report.evidence import Evidence, by_task, escapes, over_all, trivial
 
 
 def paired_table(evidence: Evidence) -> Table:
@@ -53,18 +53,20 @@ def _seeds(evidence: Evidence, *, paired: bool) -> str:
     return f"{number} {seeds}, {'no pair yet' if pending else 'nothing to pair with'}"
 
 
-def _baseline_row(evidence: Evidence) -> tuple[Entry, ...]:
+def _baseline_row(evidence: Evidence) -> tuple[TableEntry, ...]:
     cells = [_accuracy(evidence, task, evidence.baseline) for task in evidence.tasks]
-    return (Entry(plain(evidence.baseline)), *cells, Entry("—"), Entry("—"))
+    return (TableEntry(plain(evidence.baseline)), *cells, TableEntry("—"), TableEntry("—"))
 
 
-def _accuracy(evidence: Evidence, task: str, variant: str) -> Entry:
+def _accuracy(evidence: Evidence, task: str, variant: str) -> TableEntry:
     runs = evidence.accuracies(task, variant)
     if not runs:
-        return Entry("…", "no finished run yet")
-    said = ", ".join(f"seed {seed}: {spell(each)}" for seed, each in runs.items())
-    return Entry(
-        spell(mean(list(runs.values()))), f"mean of n = {len(runs)} ({said})", (task, variant)
+        return TableEntry("…", "no finished run yet")
+    said = ", ".join(f"seed {seed}: {format_number(each)}" for seed, each in runs.items())
+    return TableEntry(
+        format_number(mean(list(runs.values()))),
+        f"mean of n = {len(runs)} ({said})",
+        (task, variant),
     )
 
 
@@ -73,46 +75,47 @@ def _row(
     variant: str,
     single: Mapping[str, Mapping[str, Comparison]],
     overall: Overall | None,
-) -> tuple[Entry, ...]:
+) -> tuple[TableEntry, ...]:
     cells = [
         _difference(evidence, task, variant, single[task].get(variant)) for task in evidence.tasks
     ]
     if overall is None:
-        none = Entry("…" if evidence.missing else "—")
-        return (Entry(plain(variant)), *cells, none, none)
+        none = TableEntry("…" if evidence.missing else "—")
+        return (TableEntry(plain(variant)), *cells, none, none)
     part = "" if overall.tasks == len(evidence.tasks) else f" ({counted(overall.tasks, 'task')})"
-    text = f"{signed(overall.mean)} {spell_interval(overall.interval)}{part}"
+    text = f"{signed(overall.mean)} {format_interval(overall.interval)}{part}"
     star = overall.p_holm <= LEVEL
-    title = (
-        f"n = {overall.n} pairs on {counted(overall.tasks, 'task')}, p = {spell_p(overall.p)} alone"
-    )
-    said = spell_p(overall.p_holm) + (" *" if star else "")
+    tasks = counted(overall.tasks, "task")
+    title = f"n = {overall.n} pairs on {tasks}, p = {format_p(overall.p)} alone"
+    said = format_p(overall.p_holm) + (" *" if star else "")
     return (
-        Entry(plain(variant), evidence.words.get(variant, "")),
+        TableEntry(plain(variant), evidence.words.get(variant, "")),
         *cells,
-        Entry(text, title, ("", variant), strong=star and overall.clear),
-        Entry(said, title, strong=star and overall.clear),
+        TableEntry(text, title, ("", variant), strong=star and overall.clear),
+        TableEntry(said, title, strong=star and overall.clear),
     )
 
 
 def _difference(
     evidence: Evidence, task: str, variant: str, comparison: Comparison | None
-) -> Entry:
+) -> TableEntry:
     pairs = evidence.pairs(task, variant)
     if not pairs and evidence.accuracies(task, variant):
         return _accuracy(evidence, task, variant)
     if not pairs:
-        return Entry("…", "no pair of finished runs yet")
+        return TableEntry("…", "no pair of finished runs yet")
     said = ", ".join(f"seed {seed}: {signed(each)}" for seed, each in pairs.items())
     interval = None if comparison is None else comparison.interval
-    title = f"n = {len(pairs)}, 95 % interval {spell_interval(interval)} ({said})"
-    return Entry(signed(mean(list(pairs.values()))), title, (task, variant))
+    title = f"n = {len(pairs)}, 95 % interval {format_interval(interval)} ({said})"
+    return TableEntry(signed(mean(list(pairs.values()))), title, (task, variant))
 
 
 def _notes(evidence: Evidence, short: Mapping[str, str]) -> tuple[str, ...]:
     lines = []
     for task in evidence.tasks:
-        said = ", ".join(f"{name} {spell(line)}" for name, line in trivial(evidence, task).items())
+        said = ", ".join(
+            f"{name} {format_number(line)}" for name, line in trivial(evidence, task).items()
+        )
         if said:
             lines.append(f"{said} ({short[task]})")
     notes = [f"trivial: {' · '.join(lines)}"] if lines else []
@@ -145,7 +148,7 @@ def _plateaus(evidence: Evidence, task: str) -> tuple[list[str], bool]:
             return [], False
         if all(each.escaped == each.n for each in counts.values()):
             continue
-        plateau = f"{name} {spell(line)}"
+        plateau = f"{name} {format_number(line)}"
         if not any(each.escaped for each in counts.values()):
             return [*_told(found), f"no run is past {plateau}"], False
         found.setdefault(_counts(counts), []).append(plateau)

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from depthpde.operators.boundary import Boundary
-from depthpde.operators.diffusion.dispatch import cut_edges, diffuse
+from depthpde.operators.diffusion.dispatch import diffuse, open_edge_mask
 from depthpde.operators.diffusion.problem import Problem
 from depthpde.operators.laplacian import laplacian
 from depthpde.operators.stability import Scheme
@@ -103,7 +103,7 @@ def diffusion_term(
     rate = alpha / dx**2
 
     def rhs(u: Field, t: float) -> Field:
-        edges = cut_edges(u, Problem(boundary=boundary), valid_mask=valid_mask)
+        edges = open_edge_mask(u, Problem(boundary=boundary), valid_mask=valid_mask)
         return rate * laplacian(u, boundary=boundary, edges=edges)
 
     def evolve(u: Field, ratio: float | Tensor, scheme: Scheme) -> Field:

@@ -16,7 +16,7 @@ from enum import StrEnum
 from typing import Any
 
 
-class Comparison(StrEnum):
+class Relation(StrEnum):
     """How the measured number must stand to the predicted one."""
 
     EQUAL = "="
@@ -34,7 +34,7 @@ class Check:
     """What the formula says."""
     measured: float
     """What the computation gave."""
-    comparison: Comparison = Comparison.EQUAL
+    comparison: Relation = Relation.EQUAL
     """How the two must stand to each other."""
     tolerance: float = 0.0
     """Absolute slack, for rounding or for a fit."""
@@ -43,14 +43,14 @@ class Check:
     def holds(self) -> bool:
         """Whether the measured number stands as predicted; never for NaN."""
         excess = self.measured - self.predicted
-        if self.comparison is Comparison.EQUAL:
+        if self.comparison is Relation.EQUAL:
             return abs(excess) <= self.tolerance
-        if self.comparison is Comparison.AT_MOST:
+        if self.comparison is Relation.AT_MOST:
             return excess <= self.tolerance
         return excess >= -self.tolerance
 
 
-class Role(StrEnum):
+class LineRole(StrEnum):
     """What a line of a plot stands for; the page chooses the look."""
 
     OURS = "ours"
@@ -69,7 +69,7 @@ class Series:
     """Where."""
     y: tuple[float, ...]
     """How much."""
-    role: Role = Role.OURS
+    role: LineRole = LineRole.OURS
     """What it stands for."""
 
 
@@ -96,7 +96,7 @@ class Plot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class ClaimEvidence:
     """What a measurement brings home."""
 
     checks: tuple[Check, ...]
@@ -105,7 +105,7 @@ class Evidence:
     """What there is to see."""
 
 
-class Verdict(StrEnum):
+class TheoryVerdict(StrEnum):
     """What the numbers say about a claim."""
 
     HOLDS = "holds"
@@ -128,7 +128,7 @@ class Claim:
     """The claim in symbols."""
     source: str
     """Where it is stated: the paper's theorem, or our own definition."""
-    measure: Callable[[], Evidence]
+    measure: Callable[[], ClaimEvidence]
     """Predict and measure."""
     counterexample: str
     """The system that breaks a hypothesis, in words."""
@@ -158,11 +158,11 @@ class Finding:
     """What there is to see."""
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> TheoryVerdict:
         """Judge the numbers."""
         if not all(check.holds for check in self.checks):
-            return Verdict.FAILS
-        return Verdict.BLIND if self.refutation.holds else Verdict.HOLDS
+            return TheoryVerdict.FAILS
+        return TheoryVerdict.BLIND if self.refutation.holds else TheoryVerdict.HOLDS
 
     def as_json(self) -> dict[str, Any]:
         """Give the finding as plain values, verdict included."""
@@ -193,7 +193,9 @@ def examine(claim: Claim) -> Finding:
     )
 
 
-def line(name: str, x: Sequence[float], y: Sequence[float], role: Role = Role.OURS) -> Series:
+def line(
+    name: str, x: Sequence[float], y: Sequence[float], role: LineRole = LineRole.OURS
+) -> Series:
     """Make a series of plain floats out of lists or tensors, rounded to seven digits."""
     return Series(
         name=name,

@@ -11,10 +11,10 @@ from importlib.resources import files
 from typing import Any
 
 from depthpde import __version__
-from depthpde.theory.claim import Check, Comparison, Finding, Plot, Verdict
+from depthpde.theory.claim import Check, Finding, Plot, Relation, TheoryVerdict
 from depthpde.theory.record import overall
 
-MARKS = {Verdict.HOLDS: "✓", Verdict.FAILS: "✗", Verdict.BLIND: "?"}
+MARKS = {TheoryVerdict.HOLDS: "✓", TheoryVerdict.FAILS: "✗", TheoryVerdict.BLIND: "?"}
 """A sign beside the word, so that no verdict is told by colour alone."""
 
 
@@ -32,7 +32,7 @@ def render_page(findings: Sequence[Finding]) -> str:
         version=__version__,
         findings=findings,
         verdict=overall(findings).value,
-        num_holding=sum(finding.verdict is Verdict.HOLDS for finding in findings),
+        num_holding=sum(finding.verdict is TheoryVerdict.HOLDS for finding in findings),
         figures=_figures(findings),
         marks={verdict.value: mark for verdict, mark in MARKS.items()},
         number=spell_number,
@@ -59,10 +59,10 @@ def spell_prediction(check: Check) -> str:
     A bound of zero is written with its slack, and an equality with a slack that can be seen.
     """
     sign = check.comparison.value
-    if check.comparison is Comparison.AT_MOST and check.predicted == 0 and check.tolerance > 0:
+    if check.comparison is Relation.AT_MOST and check.predicted == 0 and check.tolerance > 0:
         return f"{sign} {spell_number(check.tolerance)}"
     text = f"{sign} {spell_number(check.predicted)}"
-    if check.comparison is Comparison.EQUAL and check.tolerance >= 1e-4 * abs(check.predicted) > 0:
+    if check.comparison is Relation.EQUAL and check.tolerance >= 1e-4 * abs(check.predicted) > 0:
         return f"{text} ± {spell_number(check.tolerance)}"
     return text
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from depthpde import __version__
-from depthpde.theory.claim import Finding, Verdict
+from depthpde.theory.claim import Finding, TheoryVerdict
 
 
 def as_record(findings: Sequence[Finding]) -> dict[str, Any]:
@@ -26,13 +26,13 @@ def as_record(findings: Sequence[Finding]) -> dict[str, Any]:
     }
 
 
-def overall(findings: Sequence[Finding]) -> Verdict:
+def overall(findings: Sequence[Finding]) -> TheoryVerdict:
     """Judge all findings together: the worst verdict is the verdict."""
     verdicts = {finding.verdict for finding in findings}
-    for worst in (Verdict.FAILS, Verdict.BLIND):
+    for worst in (TheoryVerdict.FAILS, TheoryVerdict.BLIND):
         if worst in verdicts:
             return worst
-    return Verdict.HOLDS
+    return TheoryVerdict.HOLDS
 
 
 def to_json(findings: Sequence[Finding]) -> str:

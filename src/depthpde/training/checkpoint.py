@@ -71,18 +71,18 @@ class Checkpoints:
 
         self._attempt(write)
 
-    def latest(self, say: Callable[[str], None]) -> Checkpoint | None:
+    def latest(self, log: Callable[[str], None]) -> Checkpoint | None:
         """Return the newest whole checkpoint, or None where none was ever written.
 
         Args:
-            say: Told which checkpoints were passed over, and why.
+            log: Told which checkpoints were passed over, and why.
         """
         found = self._found()
         for path in found:
             try:
                 said, packed = _read(path)
             except (ValueError, KeyError, TypeError, OSError) as error:
-                say(f"{path.name} is damaged ({error}); the checkpoint before it is used")
+                log(f"{path.name} is damaged ({error}); the checkpoint before it is used")
                 continue
             self._check_identity(path, said["identity"])
             return Checkpoint(load(packed), said["history"])

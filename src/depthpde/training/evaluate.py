@@ -11,15 +11,15 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from depthpde.data.batching import Batch, Batches
-from depthpde.data.prepared import Split
-from depthpde.data.task import Kind
-from depthpde.layers.embedding import Input
+from depthpde.data.reader import Split
+from depthpde.data.task import TaskKind
+from depthpde.layers.embedding import InputKind
 from depthpde.seeds import generator
 
 IGNORED = -100
 """The label of a site that is not judged, such as padding."""
 
-Recast = Callable[[Batch, torch.Generator], Batch]
+BatchTransform = Callable[[Batch, torch.Generator], Batch]
 """What is made of a batch before the model sees it, such as tokens hidden to be told."""
 
 
@@ -49,7 +49,7 @@ def model_inputs(model: nn.Module, batch: Batch) -> tuple[Tensor, ...]:
     mask of every document (windows of a text have none)
     """
     config: Any = getattr(model, "config", None)
-    if getattr(config, "input", None) == Input.PATCH:
+    if getattr(config, "input", None) == InputKind.PATCH:
         rows, columns = (config.patch * side for side in config.grid)
         levels = batch.tokens.to(next(model.parameters()).dtype) / 255
         return (levels.reshape(-1, config.channels, rows, columns),)
@@ -85,7 +85,11 @@ def count_targets(labels: Tensor) -> int:
 
 
 def evaluate(
-    model: nn.Module, split: Split, *, batch_size: int = 64, recast: Recast | None = None
+    model: nn.Module,
+    split: Split,
+    *,
+    batch_size: int = 64,
+    batch_transform: BatchTransform | None = None,
 ) -> Evaluation:
     """Judge a model on every example of a split, once.
 
@@ -96,11 +100,11 @@ def evaluate(
         model: A classifier, or a language model for a language task.
         split: A loaded split.
         batch_size: Examples in a batch.
-        recast: What is made of each batch, from chance that is the same at every call.
+        batch_transform: What is made of each batch, from chance that is the same at every call.
     """
     batches = Batches(split, batch_size)
     device = next(model.parameters()).device
-    by_site = split.kind is Kind.LANGUAGE or recast is not None
+    by_site = split.kind is TaskKind.LANGUAGE or batch_transform is not None
     predictions = torch.empty(0 if by_site else len(split), dtype=torch.int64)
     loss, right, targets = 0.0, 0, 0
     mode = model.training
@@ -109,8 +113,8 @@ def evaluate(
         with torch.no_grad():
             for index, part in enumerate(batches.plan(0)):
                 batch = batches.fill(part)
-                if recast is not None:
-                    batch = recast(batch, generator(0, "evaluation", index))
+                if batch_transform is not None:
+                    batch = batch_transform(batch, generator(0, "evaluation", index))
                 batch = batch.to(device)
                 logits = predict(model, batch)
                 said = logits.argmax(dim=-1)

@@ -14,13 +14,19 @@ import torch
 from torch import Tensor, nn
 
 from depthpde.data.batching import Batch, Batches, Cursor
-from depthpde.data.prepared import Split
+from depthpde.data.reader import Split
 from depthpde.seeds import derive, generator
 from depthpde.training.checkpoint import Checkpoint, Checkpoints
 from depthpde.training.config import Keep, Precision, TrainingConfig
-from depthpde.training.evaluate import Recast, count_targets, cross_entropy, evaluate, predict
+from depthpde.training.evaluate import (
+    BatchTransform,
+    count_targets,
+    cross_entropy,
+    evaluate,
+    predict,
+)
+from depthpde.training.fingerprint import identity, weights_digest
 from depthpde.training.history import History, Point, Status, Validation
-from depthpde.training.identity import identity, weights_digest
 from depthpde.training.interruption import Interruption
 from depthpde.training.optimizer import (
     build_optimizer,
@@ -31,7 +37,7 @@ from depthpde.training.optimizer import (
 )
 from depthpde.training.processes import Processes
 
-Watch = Callable[[History, Point], None]
+StepCallback = Callable[[History, Point], None]
 
 
 def train(
@@ -41,9 +47,9 @@ def train(
     *,
     validation: Split | None = None,
     folder: str | Path | None = None,
-    watch: Watch | None = None,
-    say: Callable[[str], None] = lambda line: None,
-    recast: Recast | None = None,
+    callback: StepCallback | None = None,
+    log: Callable[[str], None] = lambda line: None,
+    batch_transform: BatchTransform | None = None,
 ) -> History:
     """Train a model, or take up its training where it stood.
 
@@ -61,29 +67,29 @@ def train(
         config: How.
         validation: Examples that choose the best weights and the end; never the test split.
         folder: Where checkpoints go; None keeps none, and an interruption loses the run.
-        watch: Told after every update; see `Progress`. Closed at the end, however the training
+        callback: Told after every update; see `Progress`. Closed at the end, however the training
             ends, if it has a `close`.
-        say: Told of anything unusual, one line at a time.
-        recast: What is made of each batch before the model sees it; see `pretraining`.
+        log: Told of anything unusual, one line at a time.
+        batch_transform: What is made of each batch before the model sees it; see `pretraining`.
     """
     if validation is not None and validation.name == "test":
         raise ValueError(
             "`validation` must not be the test split: choosing by it makes its accuracy too "
             "good; give the validation split, and evaluate on test when the run is done"
         )
-    run = _Run(model, split, config, validation, recast)
+    run = _Run(model, split, config, validation, batch_transform)
     checkpoints = None
     if folder is not None:
         checkpoints = Checkpoints(folder, identity(model, split, validation, config))
-        run.resume(checkpoints, say)
+        run.resume(checkpoints, log)
     mode = model.training
     device = run.device
     try:
         with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-            run.go_on(checkpoints, watch)
+            run.decode(checkpoints, callback)
     finally:
         model.train(mode)
-        close = getattr(watch, "close", None)
+        close = getattr(callback, "close", None)
         if close is not None:
             close()
     if run.history.finished and run.best and config.keep is Keep.BEST:
@@ -142,9 +148,14 @@ class _Run:
         split: Split,
         config: TrainingConfig,
         validation: Split | None,
-        recast: Recast | None,
+        batch_transform: BatchTransform | None,
     ) -> None:
-        self.model, self.config, self.validation, self.recast = model, config, validation, recast
+        self.model, self.config, self.validation, self.batch_transform = (
+            model,
+            config,
+            validation,
+            batch_transform,
+        )
         # A wrapper that shares the weights: names in checkpoints do not change with it.
         compiled = torch.compile(model, dynamic=True) if config.compile else model
         self.call = cast("nn.Module", compiled)
@@ -156,7 +167,7 @@ class _Run:
         self.best: dict[str, Tensor] = {}
         self.processes = Processes.joined()
 
-    def go_on(self, checkpoints: Checkpoints | None, watch: Watch | None) -> None:
+    def decode(self, checkpoints: Checkpoints | None, callback: StepCallback | None) -> None:
         """Make updates until the run ends or a signal comes."""
         history, config = self.history, self.config
         stream = self.batches.stream(history.cursor)
@@ -168,8 +179,8 @@ class _Run:
                 now = self._update(stream)
                 if now is not None:
                     self._look(now)
-                    if watch is not None:
-                        watch(history, now)
+                    if callback is not None:
+                        callback(history, now)
                 (number,) = together.largest([interruption.signal])
                 if number and not history.finished:
                     history.status, history.signal = Status.INTERRUPTED, int(number)
@@ -178,12 +189,12 @@ class _Run:
                 if checkpoints and together.leads and (due or history.finished or history.signal):
                     checkpoints.save(history.update, self._pack())
 
-    def resume(self, checkpoints: Checkpoints, say: Callable[[str], None]) -> None:
+    def resume(self, checkpoints: Checkpoints, log: Callable[[str], None]) -> None:
         """Take up the newest whole checkpoint, if there is one."""
         notes: list[str] = []
         found = checkpoints.latest(notes.append)
         for note in notes:
-            say(note)
+            log(note)
         if found is None:
             return
         kinds: dict[str, dict[str, Tensor]] = {"model": {}, "optimizer": {}, "best": {}}
@@ -203,7 +214,7 @@ class _Run:
         history.notes += notes
         if not history.finished:
             history.status, history.signal = Status.RUNNING, 0
-            say(f"resumed at update {history.update} of {self.config.updates}")
+            log(f"resumed at update {history.update} of {self.config.updates}")
 
     def _update(self, stream: Iterator[tuple[Cursor, Batch]]) -> Point | None:
         """Make one update, and return it as a point; None where it diverged."""
@@ -231,9 +242,11 @@ class _Run:
     def _gradient(self, group: list[Batch]) -> Gradient:
         """Leave the gradient of a group in the parameters, that of all processes added."""
         together, config, update = self.processes, self.config, self.history.update
-        if self.recast is not None:  # before it is shared: alike for any number of processes
+        if (
+            self.batch_transform is not None
+        ):  # before it is shared: alike for any number of processes
             streams = [generator(config.seed, "recast", update, n) for n in range(len(group))]
-            group = [self.recast(*each) for each in zip(group, streams, strict=True)]
+            group = [self.batch_transform(*each) for each in zip(group, streams, strict=True)]
         rank = (together.rank,) if together.rank else ()  # the leader draws as one alone does
         _seed(derive(config.seed, "update", update, *rank), self.device)
         shares = [each.to(self.device) for each in map(together.share, group) if each is not None]
@@ -267,7 +280,9 @@ class _Run:
         numbers = [0.0, 0.0]
         if self.processes.leads:
             size = 2 * self.config.batch_size
-            found = evaluate(self.model, split, batch_size=size, recast=self.recast)
+            found = evaluate(
+                self.model, split, batch_size=size, batch_transform=self.batch_transform
+            )
             numbers = [found.accuracy, found.loss]
         accuracy, loss = self.processes.from_leader(numbers)
         if not math.isfinite(loss):

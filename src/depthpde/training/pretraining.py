@@ -19,10 +19,10 @@ import torch
 from torch import Tensor, nn
 
 from depthpde.data.batching import Batch
-from depthpde.data.prepared import Split
-from depthpde.data.task import Kind
+from depthpde.data.reader import Split
+from depthpde.data.task import TaskKind
 from depthpde.errors import check_name, check_one_of, check_positive, check_range
-from depthpde.layers.embedding import Input
+from depthpde.layers.embedding import InputKind
 from depthpde.models.classifier import Classifier
 from depthpde.models.config import ModelConfig
 from depthpde.models.encoder import Encoder
@@ -30,9 +30,9 @@ from depthpde.models.initialisation import initialise
 from depthpde.seeds import generator
 from depthpde.shapes import Field, Mask
 from depthpde.training.config import Keep, TrainingConfig
-from depthpde.training.evaluate import IGNORED, Recast
+from depthpde.training.evaluate import IGNORED, BatchTransform
 from depthpde.training.history import History, Status
-from depthpde.training.loop import Watch, train
+from depthpde.training.loop import StepCallback, train
 from depthpde.training.schedule import Schedule
 
 HIDDEN = -1
@@ -133,8 +133,8 @@ def pretrain(
     *,
     validation: Split | None = None,
     folder: str | Path | None = None,
-    watch: Watch | None = None,
-    say: Callable[[str], None] = lambda line: None,
+    callback: StepCallback | None = None,
+    log: Callable[[str], None] = lambda line: None,
 ) -> History:
     """Pretrain the encoder of a classifier on its task's own inputs, or take that up again.
 
@@ -148,34 +148,34 @@ def pretrain(
         training: The training that follows.
         validation: Examples whose hidden tokens are told along the way, for the record.
         folder: Where this stage's checkpoints go; not the folder of the training that follows.
-        watch: Told after every update.
-        say: Told of anything unusual, one line at a time.
+        callback: Told after every update.
+        log: Told of anything unusual, one line at a time.
     """
-    if split.kind is Kind.LANGUAGE or model.config.input is Input.PATCH:
+    if split.kind is TaskKind.LANGUAGE or model.config.input is InputKind.PATCH:
         raise ValueError(
             "`pretraining` must be left out for language tasks and patch inputs, got "
             f"{split.kind.value} examples with {model.config.input} input"
         )
-    teller = Teller(model.config, config, seed=training.seed)
-    teller.to(next(model.parameters()).device)
-    teller.encoder.load_state_dict(model.encoder.state_dict())
+    predictor = TokenPredictor(model.config, config, seed=training.seed)
+    predictor.to(next(model.parameters()).device)
+    predictor.encoder.load_state_dict(model.encoder.state_dict())
     history = train(
-        teller,
+        predictor,
         split,
         config.stage(training),
         validation=validation,
         folder=folder,
-        watch=watch,
-        say=say,
-        recast=recast(config, split),
+        callback=callback,
+        log=log,
+        batch_transform=batch_transform(config, split),
     )
     if history.status is Status.DONE:
-        model.encoder.load_state_dict(teller.encoder.state_dict())
+        model.encoder.load_state_dict(predictor.encoder.state_dict())
     return history
 
 
 @dataclass(frozen=True, slots=True)
-class TellerConfig:
+class TokenPredictorConfig:
     """What a teller is made of."""
 
     model: ModelConfig
@@ -186,7 +186,7 @@ class TellerConfig:
         return {"model": self.model.to_dict(), "pretraining": self.pretraining.to_dict()}
 
 
-class Teller(nn.Module):
+class TokenPredictor(nn.Module):
     """An encoder that tells tokens instead of a class.
 
         logits(x) = W field(x) + b,     u(x) = a learned vector wherever x is hidden
@@ -204,7 +204,7 @@ class Teller(nn.Module):
         if pretraining.objective is Objective.CAUSAL:
             config = replace(config, causal=True)
         assert config.vocabulary is not None, "a classifier knows its vocabulary"
-        self.config = TellerConfig(config, pretraining)
+        self.config = TokenPredictorConfig(config, pretraining)
         with torch.random.fork_rng(devices=[]):  # what they draw while being built is replaced
             self.encoder = Encoder(config)
             self.hidden = nn.Parameter(torch.zeros(config.dim))
@@ -224,7 +224,7 @@ class Teller(nn.Module):
         return torch.where(self._now[..., None], self.hidden.to(u.dtype), u)
 
 
-def recast(config: PretrainingConfig, split: Split) -> Recast:
+def batch_transform(config: PretrainingConfig, split: Split) -> BatchTransform:
     """Return what makes a batch with tokens to be told out of a batch with classes.
 
     masked    labels = tokens where hidden; the rest, padding too, is not judged
@@ -264,6 +264,6 @@ def choose_hidden(valid_mask: Mask, share: float, chance: torch.Generator) -> Ma
 
 def usual_share(split: Split) -> float:
     """Return the share hidden by Amos et al. (2024): pixels 50 %, text 15 %, ListOps 10 %."""
-    if split.kind is Kind.IMAGE:
+    if split.kind is TaskKind.IMAGE:
         return 0.5
     return 0.1 if split.vocabulary < _SYMBOLS else 0.15

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Progress:
-    """Tell of loss, accuracy, tokens/s, time left and learned ratios; hand it over as `watch`.
+    """Tell of loss, accuracy, tokens/s, time left and learned ratios; hand it over as `callback`.
 
     Args:
         model: The model being trained, asked for its ratios.

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from depthpde.experiments.record import Cell, Grid, State
-from depthpde.report.spelling import plain, short_tasks, spell
-from depthpde.report.statistics import mean
+from depthpde.pages.formatting import format_number, plain, short_tasks
+from depthpde.records.record import Cell, Grid, State
+from depthpde.records.statistics.paired import mean
 from depthpde.web.index import Snapshot
-from depthpde.web.states import LOOKS, Look, spell_seconds
+from depthpde.web.states import STATE_BADGES, StateBadge, format_seconds
 
 TOLD = 50
 """Problems of one kind that a page tells one by one."""
@@ -23,7 +23,7 @@ class Chip:
     """One run in a cell."""
 
     run: str
-    look: Look
+    look: StateBadge
     words: str
     known: bool
     """Whether there is a page about it."""
@@ -72,10 +72,10 @@ class Running:
 
 
 @dataclass(frozen=True, slots=True)
-class Board:
+class BoardView:
     """All that the first page shows."""
 
-    counts: tuple[tuple[Look, int], ...]
+    counts: tuple[tuple[StateBadge, int], ...]
     total: int
     unread: int
     running: tuple[Running, ...]
@@ -96,15 +96,15 @@ class Board:
         return max(0, len(self.failures) - TOLD) + max(0, len(self.broken) - TOLD)
 
 
-def draw_board(snapshot: Snapshot) -> Board:
+def draw_board(snapshot: Snapshot) -> BoardView:
     """Arrange what is known for the first page."""
     states = snapshot.states()
     asked = {cell.run for grid in snapshot.grids.values() for cell in grid.cells}
     for run in asked:
         states.setdefault(run, State.PENDING)
     count = Counter(states.values())
-    return Board(
-        counts=tuple((LOOKS[state], count[state]) for state in LOOKS if count[state]),
+    return BoardView(
+        counts=tuple((STATE_BADGES[state], count[state]) for state in STATE_BADGES if count[state]),
         total=len(states),
         unread=snapshot.unread,
         running=_running(snapshot, states),
@@ -148,13 +148,13 @@ def _panel(number: int, grid: Grid, snapshot: Snapshot, states: dict[str, State]
 def _square(cells: list[Cell], snapshot: Snapshot, states: dict[str, State]) -> Square:
     chips, reached = [], []
     for cell in sorted(cells, key=lambda each: (each.seed, each.run)):
-        look, entry = LOOKS[states[cell.run]], snapshot.entries.get(cell.run)
+        look, entry = STATE_BADGES[states[cell.run]], snapshot.entries.get(cell.run)
         words = f"seed {cell.seed}: {look.words}"
         if entry is not None and entry.accuracy is not None:
             reached.append(entry.accuracy)
-            words += f", {spell(entry.accuracy)} %"
+            words += f", {format_number(entry.accuracy)} %"
         chips.append(Chip(cell.run, look, words, entry is not None))
-    return Square(spell(mean(reached)) if reached else "", tuple(chips))
+    return Square(format_number(mean(reached)) if reached else "", tuple(chips))
 
 
 def _running(snapshot: Snapshot, states: dict[str, State]) -> tuple[Running, ...]:
@@ -164,7 +164,7 @@ def _running(snapshot: Snapshot, states: dict[str, State]) -> tuple[Running, ...
             snapshot.name(run),
             entry.update,
             entry.updates,
-            "" if entry.eta_seconds is None else spell_seconds(entry.eta_seconds),
+            "" if entry.eta_seconds is None else format_seconds(entry.eta_seconds),
         )
         for run, entry in snapshot.entries.items()
         if states[run] is State.RUNNING

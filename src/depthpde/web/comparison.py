@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from depthpde.pages.figures.forest import Estimate, forest
+from depthpde.pages.formatting import plain
+from depthpde.pages.table import Table
+from depthpde.records.statistics.paired import mean
 from depthpde.report.evidence import Evidence, gather, over_all
-from depthpde.report.figures.forest import Estimate, forest
-from depthpde.report.spelling import plain
-from depthpde.report.statistics import mean
-from depthpde.report.table import Table
 from depthpde.report.tables import paired_table
 from depthpde.web.index import Index, Snapshot
 

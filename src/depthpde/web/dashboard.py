@@ -15,15 +15,15 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from depthpde.experiments.record import FINISHED, Record
-from depthpde.web.board import Board, draw_board
+from depthpde.records.record import FINISHED, Record
+from depthpde.web.board import BoardView, draw_board
 from depthpde.web.comparison import draw_comparison
 from depthpde.web.diagnosis import DOCTOR, PROBE, draw_doctor
 from depthpde.web.index import Index, Snapshot
 from depthpde.web.live import Event, stream
 from depthpde.web.pages import Pages, digest, static_file
 from depthpde.web.runs import Curves, RunView, draw_run
-from depthpde.web.states import LOOKS
+from depthpde.web.states import STATE_BADGES
 
 FRESH = 0.4
 """Seconds for which a look at the folder serves everybody who asks."""
@@ -85,7 +85,7 @@ class Dashboard:
             board=board,
             sections=sections,
             structure=_structure(board),
-            looks=list(LOOKS.values()),
+            looks=list(STATE_BADGES.values()),
         )
 
     def board_events(self, request: Request) -> Response:
@@ -244,7 +244,7 @@ class Dashboard:
     def _page(self, name: str, status: int = 200, **values: Any) -> Response:
         return HTMLResponse(self.pages.render(name, **values), status)
 
-    def _board_sections(self, board: Board) -> dict[str, Markup]:
+    def _board_sections(self, board: BoardView) -> dict[str, Markup]:
         piece = self.pages.piece
         drawn = {
             name: piece("sections.html", name, board) for name in ("summary", "running", "problems")
@@ -283,7 +283,7 @@ def read_setting(request: Request) -> Any:
         raise ValueError(f"{error}; move the slider back") from error
 
 
-def _structure(board: Board) -> str:
+def _structure(board: BoardView) -> str:
     """Name the frame of a board: what cannot be brought up to date by sections."""
     parts = [f"{panel.name}|{panel.tasks}|{len(panel.rows)}" for panel in board.panels]
     return digest(str(bool(board.total or board.broken or board.unread)), *parts)

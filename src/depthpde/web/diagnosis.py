@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
-from depthpde.experiments.record import Record
-from depthpde.report.anatomy import site_of
-from depthpde.report.figures.bars import bars
-from depthpde.report.figures.curves import Line, curves
-from depthpde.report.probes import WORDS, depth_courses, measured_bands, measured_transfer
+from depthpde.pages.figures.bars import bars
+from depthpde.pages.figures.curves import Line, curves
+from depthpde.records.record import Record
+from depthpde.records.run_model import site_of
+from depthpde.report.probes import WORDS, depth_curves, measured_bands, measured_transfer
 from depthpde.web.live import read_last, read_tail
 
 DOCTOR, PROBE = "doctor.jsonl", "probe.json"
@@ -35,7 +35,7 @@ MOST = 24
 """Figures by depth on one page."""
 
 
-class Verdict(NamedTuple):
+class ShownVerdict(NamedTuple):
     """One verdict as it is shown."""
 
     word: str
@@ -45,11 +45,11 @@ class Verdict(NamedTuple):
     evidence: str
 
 
-class Look(NamedTuple):
+class DoctorEntry(NamedTuple):
     """What the doctor said after one update."""
 
     update: int | None
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[ShownVerdict, ...]
     values: Mapping[str, float] = {}
     """Illness → the number it is known by."""
     series: Mapping[str, list[float]] = {}
@@ -63,7 +63,7 @@ class Look(NamedTuple):
         return ", ".join(f"{count} {name}" for count, name in counts)
 
 
-NOTHING = Look(None, ())
+NOTHING = DoctorEntry(None, ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,8 +72,8 @@ class DoctorView:
 
     run: str
     name: str
-    last: Look
-    history: tuple[Look, ...]
+    last: DoctorEntry
+    history: tuple[DoctorEntry, ...]
     """Newest first."""
     depth: tuple[Markup, ...]
     """One figure for each measure by depth."""
@@ -105,19 +105,19 @@ def draw_doctor(record: Record, name: str, doctor: Path | None, probe: Path | No
     )
 
 
-def last_verdicts(path: Path | None) -> Look:
+def last_verdicts(path: Path | None) -> DoctorEntry:
     """Return the newest verdicts of a run."""
     found = read_last(path)
     return NOTHING if found is None else read_look(found) or NOTHING
 
 
-def read_history(path: Path | None) -> list[Look]:
+def read_history(path: Path | None) -> list[DoctorEntry]:
     """Return everything that the doctor said during a run; lines of another form are left out."""
     looks = (read_look(line) for line in read_tail(path, 0).lines)
     return [look for look in looks if look is not None]
 
 
-def read_look(line: Mapping[str, Any]) -> Look | None:
+def read_look(line: Mapping[str, Any]) -> DoctorEntry | None:
     """Read what the doctor said after one update; None where a line has another form."""
     grades, values, evidence, series, missing = (
         _mapping(line.get(key))
@@ -126,18 +126,18 @@ def read_look(line: Mapping[str, Any]) -> Look | None:
     if not grades:
         return None
     verdicts = []
-    for illness, grade in grades.items():
-        value = values.get(illness)
+    for condition, grade in grades.items():
+        value = values.get(condition)
         known = f"{value:.3g}, not beyond its bounds".replace("-", "−") if _is_number(value) else ""
         sign, tone = LOOKS.get(str(grade), ("·", "quiet"))
-        told = str(evidence.get(illness, known))
-        verdicts.append(Verdict(str(grade), sign, tone, str(illness), told))
+        told = str(evidence.get(condition, known))
+        verdicts.append(ShownVerdict(str(grade), sign, tone, str(condition), told))
     sign, tone = LOOKS[UNMEASURED]
     verdicts += [
-        Verdict(UNMEASURED, sign, tone, str(row), str(why)) for row, why in missing.items()
+        ShownVerdict(UNMEASURED, sign, tone, str(row), str(why)) for row, why in missing.items()
     ]
     at = line.get("update")
-    return Look(
+    return DoctorEntry(
         at if isinstance(at, int) else None,
         tuple(verdicts),
         {str(name): float(value) for name, value in values.items() if _is_number(value)},
@@ -145,27 +145,27 @@ def read_look(line: Mapping[str, Any]) -> Look | None:
     )
 
 
-def _course(history: list[Look]) -> tuple[Markup, ...]:
+def _course(history: list[DoctorEntry]) -> tuple[Markup, ...]:
     """Draw the number that each illness is known by over the training."""
     drawn = []
-    for illness in dict.fromkeys(name for look in history for name in look.values):
+    for condition in dict.fromkeys(name for look in history for name in look.values):
         known = [
-            (float(look.update), look.values[illness])
+            (float(look.update), look.values[condition])
             for look in history
-            if look.update is not None and illness in look.values
+            if look.update is not None and condition in look.values
         ]
         if len(known) > 1:
-            line = Line(name=illness, x=[x for x, _ in known], y=[y for _, y in known])
-            figure = curves([line], title=f"{illness} over the training", x_label="update",
-                            y_label=illness)  # fmt: skip
+            line = Line(name=condition, x=[x for x, _ in known], y=[y for _, y in known])
+            figure = curves([line], title=f"{condition} over the training", x_label="update",
+                            y_label=condition)  # fmt: skip
             drawn.append(Markup(figure))
     return tuple(drawn)
 
 
-def _depth(record: Record | None, last: Look) -> tuple[Markup, ...]:
+def _depth(record: Record | None, last: DoctorEntry) -> tuple[Markup, ...]:
     """Draw every measure by depth: those of the probe, and the doctor's last where it has none."""
     found: dict[str, tuple[Sequence[float], Sequence[float]]] = {}
-    for name, course in depth_courses([record]).items() if record is not None else ():
+    for name, course in depth_curves([record]).items() if record is not None else ():
         found[name] = (course.updates, course.mean)
     if not found:
         found = {name: (range(len(each)), each) for name, each in last.series.items()}

@@ -16,7 +16,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from depthpde.experiments.record import (
+from depthpde.pages.formatting import plain
+from depthpde.records.record import (
     CONFIG,
     FINISHED,
     GRIDS,
@@ -31,8 +32,7 @@ from depthpde.experiments.record import (
     read_grid,
     read_record,
 )
-from depthpde.report.loose import LOOSE, LooseRun, loose_grid, settings_of
-from depthpde.report.spelling import plain
+from depthpde.records.ungrouped import UNGROUPED, UngroupedRun, settings_of, ungrouped_grid
 
 FILES = (".", CONFIG, STATUS, RESULT)
 """Whose change means that a run must be read again; the folder's own for files that come and go."""
@@ -47,7 +47,7 @@ Signature = tuple[tuple[int, int, int], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class RunEntry:
     """What a board shows of a run: a few numbers, so that thousands fit in memory."""
 
     id: str
@@ -79,7 +79,7 @@ class Entry:
 class Snapshot:
     """Everything known at one moment; never changed, so pages can be drawn while looks go on."""
 
-    entries: dict[str, Entry]
+    entries: dict[str, RunEntry]
     """Id → run, sorted by id."""
     grids: dict[str, Grid]
     """Name → grid, sorted by name."""
@@ -107,12 +107,12 @@ class Snapshot:
     def all_grids(self) -> dict[str, Grid]:
         """Return the grids, and one of the runs that no grid names, as a report has it."""
         named = {cell.run for grid in self.grids.values() for cell in grid.cells}
-        loose = loose_grid(
-            LooseRun(entry.id, entry.task, entry.label, entry.seed, entry.settings)
+        loose = ungrouped_grid(
+            UngroupedRun(entry.id, entry.task, entry.label, entry.seed, entry.settings)
             for run, entry in sorted(self.entries.items())
             if run not in named
         )
-        return self.grids | ({LOOSE: loose} if loose.cells else {})
+        return self.grids | ({UNGROUPED: loose} if loose.cells else {})
 
 
 class Index:
@@ -126,12 +126,12 @@ class Index:
         self.root = results.resolve()
         self._lock = threading.Lock()
         self._signatures: dict[str, Signature] = {}
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, RunEntry] = {}
         self._grids: dict[str, Grid] = {}
         self._broken: dict[str, Broken] = {}
         self._snapshot = Snapshot(entries={}, grids={}, broken=(), unread=0, version=0, now=0.0)
         self._records: dict[str, tuple[Signature, Record]] = {}
-        self._first: dict[str, Entry] = {}
+        self._first: dict[str, RunEntry] = {}
         self._settled: set[str] = set()
         self._looks = 0
 
@@ -248,7 +248,7 @@ class Index:
             reason = str(error).replace(f"{self.root}{os.sep}", "")
             self._broken[key] = Broken(Path(key), reason)
 
-    def _timed(self, entry: Entry) -> Entry:
+    def _timed(self, entry: RunEntry) -> RunEntry:
         """Tell how long a run will still take, from its pace since it was first seen running."""
         if entry.state is not State.RUNNING:
             self._first.pop(entry.id, None)
@@ -272,10 +272,10 @@ class Index:
                         raise ValueError(f"{each.path} {OUTSIDE}")
 
 
-def summarize(record: Record) -> Entry:
+def summarize(record: Record) -> RunEntry:
     """Keep of a record what a board shows."""
     status, state = record.status, record.state
-    return Entry(
+    return RunEntry(
         id=record.id,
         label=record.label,
         task=record.task,

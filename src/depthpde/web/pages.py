@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from depthpde import __version__
-from depthpde.report.style import CSS
+from depthpde.pages.style import CSS
 
 KINDS = {
     "style.css": "text/css",

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from depthpde.experiments.record import METRICS, Record, State
-from depthpde.report.anatomy import site_of
-from depthpde.report.spelling import plain, spell, spell_size
+from depthpde.pages.formatting import format_number, format_size, plain
+from depthpde.records.record import METRICS, Record, State
+from depthpde.records.run_model import site_of
 from depthpde.web.diagnosis import DOCTOR, PROBE, last_verdicts
-from depthpde.web.diagnosis import Look as Doctor
+from depthpde.web.diagnosis import DoctorEntry as Doctor
 from depthpde.web.index import Index, Snapshot
 from depthpde.web.live import Event, read_tail, thin
-from depthpde.web.states import LOOKS, Look, spell_seconds
+from depthpde.web.states import STATE_BADGES, StateBadge, format_seconds
 
 Facts = tuple[tuple[str, str], ...]
 
@@ -25,7 +25,7 @@ class RunView:
 
     run: str
     name: str
-    look: Look
+    look: StateBadge
     update: int
     updates: int
     error: str
@@ -47,7 +47,7 @@ def draw_run(index: Index, snapshot: Snapshot, record: Record) -> RunView:
     return RunView(
         run=record.id,
         name=snapshot.name(record.id),
-        look=LOOKS[entry.state_at(snapshot.now)],
+        look=STATE_BADGES[entry.state_at(snapshot.now)],
         update=entry.update,
         updates=entry.updates,
         error=entry.error,
@@ -116,18 +116,18 @@ def _trivial(result: Mapping[str, Any] | None) -> tuple[dict[str, Any], ...]:
 
 def _result(result: Mapping[str, Any]) -> Facts:
     """Say what came out, line by line; what a record does not tell is left out."""
-    facts: list[tuple[str, str]] = [("state", LOOKS[State(result["status"])].words)]
+    facts: list[tuple[str, str]] = [("state", STATE_BADGES[State(result["status"])].words)]
     for split in ("test", "validation"):
         found = result.get(split)
         if isinstance(found, Mapping) and isinstance(found.get("accuracy"), int | float):
-            facts.append((f"{split} accuracy", f"{spell(float(found['accuracy']), 2)} %"))
+            facts.append((f"{split} accuracy", f"{format_number(float(found['accuracy']), 2)} %"))
     for name, line in ((each["name"], each["y"]) for each in _trivial(result)):
-        facts.append((f"without learning: {plain(name)}", f"{spell(line)} %"))
+        facts.append((f"without learning: {plain(name)}", f"{format_number(line)} %"))
     for key, words, write in (
-        ("seconds", "time", spell_seconds),
-        ("parameters", "parameters", spell_size),
-        ("tokens_per_second", "tokens a second", spell_size),
-        ("peak_memory_bytes", "peak memory, bytes", spell_size),
+        ("seconds", "time", format_seconds),
+        ("parameters", "parameters", format_size),
+        ("tokens_per_second", "tokens a second", format_size),
+        ("peak_memory_bytes", "peak memory, bytes", format_size),
     ):
         if isinstance(result.get(key), int | float):
             facts.append((words, write(float(result[key]))))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from depthpde.experiments.record import State
+from depthpde.records.record import State
 
 
-class Look(NamedTuple):
+class StateBadge(NamedTuple):
     """The look of one state."""
 
     sign: str
@@ -16,20 +16,20 @@ class Look(NamedTuple):
     """Class of the style sheet: ``good``, ``busy``, ``bad`` or ``quiet``."""
 
 
-LOOKS = {
-    State.RUNNING: Look("▶", "running", "busy"),
-    State.DONE: Look("✓", "done", "good"),
-    State.STOPPED: Look("■", "stopped early: validation no longer got better", "good"),
-    State.DIVERGED: Look("↗", "diverged", "bad"),
-    State.FAILED: Look("✗", "failed", "bad"),
-    State.LOST: Look("?", "lost: no sign of life for two minutes", "bad"),
-    State.INTERRUPTED: Look("‖", "interrupted, will be resumed", "quiet"),
-    State.PENDING: Look("○", "pending", "quiet"),
+STATE_BADGES = {
+    State.RUNNING: StateBadge("▶", "running", "busy"),
+    State.DONE: StateBadge("✓", "done", "good"),
+    State.STOPPED: StateBadge("■", "stopped early: validation no longer got better", "good"),
+    State.DIVERGED: StateBadge("↗", "diverged", "bad"),
+    State.FAILED: StateBadge("✗", "failed", "bad"),
+    State.LOST: StateBadge("?", "lost: no sign of life for two minutes", "bad"),
+    State.INTERRUPTED: StateBadge("‖", "interrupted, will be resumed", "quiet"),
+    State.PENDING: StateBadge("○", "pending", "quiet"),
 }
 """In the order of a legend."""
 
 
-def spell_seconds(seconds: float) -> str:
+def format_seconds(seconds: float) -> str:
     """Write a span of time as a person would: two units at most."""
     whole = max(0, round(seconds))
     if whole < 60:

@@ -77,7 +77,9 @@ def diffuse(
         dilation=check_positive("dilation", dilation),
     )
     check_problem(problem, u)
-    edges = cut_edges(u, problem, valid_mask=valid_mask, segments=segments, row_length=row_length)
+    edges = open_edge_mask(
+        u, problem, valid_mask=valid_mask, segments=segments, row_length=row_length
+    )
     weights = as_edges(u, ratio, problem)
     if not torch.compiler.is_compiling():
         check_ratio(weights, problem.scheme)
@@ -121,7 +123,7 @@ def choose(u: Field, problem: Problem) -> Method:
     return Method.STENCIL
 
 
-def cut_edges(
+def open_edge_mask(
     u: Field,
     problem: Problem,
     *,

@@ -126,7 +126,7 @@ def _run(
         out = torch.empty_like(u)
         if may_leap and steps >= kernels.LEAP:
             kernels.launch(
-                kernels.leap, *kernels.arrays(u, ratio), opened, *kernels.arrays(out), tile
+                kernels.four_steps, *kernels.arrays(u, ratio), opened, *kernels.arrays(out), tile
             )
             steps -= kernels.LEAP
         else:

@@ -7,7 +7,7 @@ One step in flux form, with the two numbers (c, k) that make it symmetric, upwin
     c = k = 1: symmetric, its own adjoint      c = 1, k = 0: upwind      c = 0, k = 1: its adjoint
 
 Cost: `step` reads the field once and writes it once (neighbouring rows come from the cache); so
-does `leap`, which takes four steps at once in registers. Rows whose edges are all open are
+does `four_steps`, which takes four steps at once in registers. Rows whose edges are all open are
 updated several at a time as one flat array; the others one by one.
 """
 
@@ -231,7 +231,7 @@ def step_adjoint(  # type: ignore[no-untyped-def]
 
 
 @numba.njit(parallel=True, **COMPILE)
-def leap(u, ratio, edges, out, tile):  # type: ignore[no-untyped-def]
+def four_steps(u, ratio, edges, out, tile):  # type: ignore[no-untyped-def]
     """Take four symmetric steps between no-flux ends while every row is read and written once.
 
     Row j enters; stage s then turns row j − 1 − s from its s-th into its (s+1)-th state, for

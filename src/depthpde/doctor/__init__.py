@@ -1,0 +1,1 @@
+"""From recorded activations to measurements to verdicts."""

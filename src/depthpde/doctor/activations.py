@@ -1,0 +1,272 @@
+"""Passage: what passes by in one forward pass, seen by hooks that change nothing.
+
+    u_0  →  block 1  →  u_1  →  …  →  u_L        and, in each block, what is added to the stream
+
+A second pass through the same module in one call (activation checkpointing, a second document) is
+not recorded.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from depthpde.doctor.model_map import ModelMap
+from depthpde.insertion.family import BlockParts, Side, Tap
+from depthpde.insertion.masks import valid_mask
+from depthpde.layers.interaction import Inside
+from depthpde.models.placed import HookPoint
+from depthpde.models.position import Position
+from depthpde.shapes import Field, Mask
+
+BUDGET = 2**24
+"""How many attention weights of one block are looked at; sequences beyond are left out."""
+
+
+@dataclass(slots=True)
+class Activations:
+    """What passed by. Fields are [batch, length, dim] whatever the model's own layout."""
+
+    stream: dict[int, Field] = field(default_factory=dict)
+    """The stream by depth: 0 before the first block, l after block l."""
+    interaction: dict[int, Field] = field(default_factory=dict)
+    """What attention added, by block from 0."""
+    reaction: dict[int, Field] = field(default_factory=dict)
+    """What the feed-forward added."""
+    inside: dict[int, dict[str, Any]] = field(default_factory=dict)
+    """Queries, keys, values, heads and masks by block, of the first sequences."""
+    nodes: dict[int, Tensor] = field(default_factory=dict)
+    """The stream's own tensors, where gradients will be asked of them."""
+    valid_mask: Mask | None = None
+    moved: dict[str, tuple[Field, Field, Mask | None]] = field(default_factory=dict)
+    """What each diffusion layer read and made, by name."""
+
+    def fields(self) -> list[Field]:
+        """List the stream by depth."""
+        return [self.stream[depth] for depth in sorted(self.stream)]
+
+
+@contextmanager
+def watching(
+    anatomy: ModelMap,
+    *,
+    inside: bool = True,
+    keep_graph: bool = False,
+    layers: dict[str, nn.Module] | None = None,
+) -> Iterator[Activations]:
+    """Record what passes by while the context lasts.
+
+    Args:
+        anatomy: The model.
+        inside: Whether to look inside attention.
+        keep_graph: Whether to keep the stream's own tensors, for gradients.
+        layers: Diffusion layers whose input and output are wanted.
+    """
+    passage = Activations()
+    watcher = _Watcher(anatomy, passage, keep_graph)
+    try:
+        watcher.attach(inside, layers or {})
+        yield passage
+    finally:
+        watcher.leave()
+
+
+@contextmanager
+def listening(anatomy: ModelMap, hear: Callable[[int, Tensor], None]) -> Iterator[None]:
+    """Hand over the stream's own tensors, with their depth, while the context lasts.
+
+    Args:
+        anatomy: The model.
+        hear: Called with each depth and tensor; it must not change it.
+    """
+    watcher = _Watcher(anatomy, Activations(), keep_graph=False)
+    try:
+        watcher.listen(hear)
+        yield
+    finally:
+        watcher.leave()
+
+
+class _Watcher:
+    def __init__(self, anatomy: ModelMap, passage: Activations, keep_graph: bool) -> None:
+        self.anatomy, self.passage, self.keep_graph = anatomy, passage, keep_graph
+        self.stack = ExitStack()
+
+    def attach(self, inside: bool, layers: dict[str, nn.Module]) -> None:
+        anatomy, family, passage = self.anatomy, self.anatomy.family, self.passage
+        for k, block in enumerate(anatomy.blocks):
+            self._scope(k, block)
+            if k == 0:
+                self._tap(k, family.entry, partial(_write, passage.stream, 0), self._raw(0))
+            self._tap(k, family.exit, partial(_write, passage.stream, k + 1), self._raw(k + 1))
+            if anatomy.encoder is None:
+                self._tap(k, family.attention, partial(_write, passage.interaction, k))
+                self._tap(k, family.ffn, partial(_write, passage.reaction, k))
+                if inside:
+                    self._inside(k)
+        if anatomy.encoder is not None:
+            self.stack.callback(anatomy.encoder.observe(partial(self._told, inside)))
+        for name, layer in layers.items():
+            handle = layer.register_forward_hook(partial(self._moved, name), with_kwargs=True)
+            self.stack.callback(handle.remove)
+
+    def leave(self) -> None:
+        self.stack.close()
+
+    def _inside(self, k: int) -> None:
+        query_key, family = self.anatomy.query_key, self.anatomy.family
+        if query_key is None or family.values is None:
+            return
+        taps = {"query": query_key.query, "key": query_key.key, "value": family.values}
+        if query_key.fused:
+            taps["out"] = Tap(query_key.fused, Side.OUTPUT)
+        elif family.heads is not None:
+            taps["heads"] = family.heads
+        for name, tap in taps.items():
+            self._tap(k, tap, partial(self._keep, k, name))
+
+    def _told(self, inside: bool, place: HookPoint, u: Tensor) -> None:
+        """Be told of a position of our own models."""
+        if place.block is None:
+            return
+        if place.position is Position.AFTER_ATTENTION:
+            _write(self.passage.interaction, place.block, u)
+        elif place.position is Position.AFTER_FFN:
+            _write(self.passage.reaction, place.block, u)
+        elif inside and place.position is Position.IN_ATTENTION:
+            self._keep(place.block, place.part, u)
+        elif inside and place.position is Position.IN_HEADS:
+            self._keep(place.block, Inside.HEADS.value, u)
+
+    def _keep(self, k: int, name: str, u: Tensor) -> None:
+        length = u.shape[-2]
+        heads = max(1, self.anatomy.heads(k))
+        few = max(1, BUDGET // (heads * length * length))
+        _write(self.passage.inside.setdefault(k, {}), name, u[:few])
+
+    def listen(self, hear: Callable[[int, Tensor], None]) -> None:
+        """Hand over the stream's own tensors as they pass, and keep nothing."""
+        family = self.anatomy.family
+        for k in range(len(self.anatomy.blocks)):
+            if k == 0:
+                self._tap(k, family.entry, _drop, partial(hear, 0))
+            self._tap(k, family.exit, _drop, partial(hear, k + 1))
+
+    def _raw(self, depth: int) -> Callable[[Tensor], None] | None:
+        return partial(self._node, depth) if self.keep_graph else None
+
+    def _node(self, depth: int, u: Tensor) -> None:
+        """Keep a tensor of the stream itself, so that its gradient can be asked for."""
+        if depth in self.passage.nodes:
+            return
+        if not u.requires_grad and u.is_leaf:  # nothing before it learns
+            u.requires_grad_(True)
+            self.stack.callback(u.requires_grad_, False)
+        self.passage.nodes[depth] = u
+
+    def _scope(self, k: int, block: BlockParts) -> None:
+        """Read what a block's call brings: its mask, and rotations."""
+        names = list(inspect.signature(block.scope.forward).parameters)
+        query_key, padding = self.anatomy.query_key, self.anatomy.family.padding
+        batch_first = self.anatomy.batch_first(k)
+
+        def begin(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            given = {**dict(zip(names, args, strict=False)), **kwargs}
+            kept = self.passage.inside.setdefault(k, {})
+            u = given.get(names[0])
+            if kept or not isinstance(u, Tensor):
+                return
+            if padding is not None:
+                mask = given.get(padding.argument)
+                shape = u.shape if u.ndim == 3 else (1, *u.shape)
+                sites = (shape[0], shape[1]) if batch_first else (shape[1], shape[0])
+                valid = valid_mask(mask, padding, sites)
+                if self.passage.valid_mask is None and valid is not None:
+                    self.passage.valid_mask = valid.detach().clone()
+                kept["mask"] = mask
+            kept["rotary"] = given.get(query_key.rotary) if query_key and query_key.rotary else None
+            kept["source_mask"] = given.get("src_mask", given.get("tgt_mask"))
+
+        handle = block.scope.register_forward_pre_hook(begin, with_kwargs=True)
+        self.stack.callback(handle.remove)
+
+    def _moved(
+        self, name: str, layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any
+    ) -> None:
+        if name not in self.passage.moved and args and isinstance(out, Tensor):
+            mask = kwargs.get("valid_mask", args[1] if len(args) > 1 else None)
+            pair = (args[0].detach().clone(), out.detach().clone(), mask)
+            self.passage.moved[name] = pair
+
+    def _tap(
+        self,
+        k: int,
+        tap: Tap,
+        write: Callable[[Tensor], None],
+        raw: Callable[[Tensor], None] | None = None,
+    ) -> None:
+        module = self.anatomy.blocks[k].parts.get_submodule(tap.path)
+        batch_first = self.anatomy.batch_first(k)
+
+        def see(value: Any) -> None:
+            piece, count = tap.part
+            u = _tensor(value, k, tap)
+            if raw is not None:
+                raw(u)
+            u = u if count == 1 else u.chunk(count, dim=-1)[piece]
+            write(as_field(u, batch_first=batch_first))
+
+        if tap.side is Side.OUTPUT:
+            handle = module.register_forward_hook(lambda module, args, output: see(output))
+        else:
+            names = list(inspect.signature(module.forward).parameters)
+
+            def before(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+                inside = tap.argument < len(args)
+                see(args[tap.argument] if inside else kwargs[names[tap.argument]])
+
+            handle = module.register_forward_pre_hook(before, with_kwargs=True)
+        self.stack.callback(handle.remove)
+
+
+def _drop(u: Tensor) -> None:
+    """Keep nothing."""
+
+
+def as_field(u: Tensor, *, batch_first: bool) -> Field:
+    """Give a tensor of a model's own layout as [batch, length, dim]."""
+    if u.ndim == 2:
+        return u[None]
+    return u if batch_first else u.transpose(0, 1)
+
+
+def _write(into: dict[Any, Any], key: Any, u: Tensor) -> None:
+    if key not in into:
+        into[key] = u.detach().clone()
+
+
+def _tensor(value: Any, block: int, tap: Tap) -> Tensor:
+    if isinstance(value, tuple | list) and value:
+        value = value[0]
+    if not isinstance(value, Tensor):
+        where = f"{tap.side.value} of {tap.path or 'the block itself'!r}"
+        raise ValueError(
+            f"`model` must pass tensors from block to block, got {type(value).__name__} as the "
+            f"{where} in block {block}; describe where the stream is with "
+            "depthpde.insertion.family.Family (entry=, exit=) and pass family=…"
+        )
+    return value
+
+
+def fast_paths_off() -> Callable[[], None]:
+    """Keep torch's fused encoder layers from leaving out hooks; return what undoes it."""
+    before = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    return lambda: torch.backends.mha.set_fastpath_enabled(before)

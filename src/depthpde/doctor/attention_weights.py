@@ -1,0 +1,153 @@
+"""The attention weights of a pass, made again from queries and keys, and checked.
+
+    K = softmax(q kᵀ / √head_dim + mask),    and    K v  must be the heads that the model made
+
+Fused attention never forms its weights, so they are computed from what went in. Whether that is
+what the model did (a window, a bias, another gain) is not assumed: the heads that follow from the
+weights are compared with those of the model, and weights that fail are refused with the reason.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.linalg import vector_norm
+from torch.nn import functional as F
+
+from depthpde.doctor.activations import Activations
+from depthpde.doctor.model_map import ModelMap
+from depthpde.layers.interaction import Attention, renormalise
+from depthpde.measures.attention import seen_pairs
+from depthpde.shapes import Mask
+
+TOLERANCE = {torch.float64: 1e-8, torch.float32: 1e-3}
+COARSE_TOLERANCE = 3e-2
+"""Of 16-bit formats; how far remade heads may be from the model's, relative to their size."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionWeights:
+    """Attention weights of one block, for the first sequences of the batch."""
+
+    weights: Tensor
+    """[sequences, heads, length, length]."""
+    seen: Tensor | None
+    """Which site may see which."""
+    valid_mask: Mask | None
+
+
+def attention_weights(
+    anatomy: ModelMap, passage: Activations, block: int
+) -> AttentionWeights | str:
+    """Make the attention weights of a block again, or say why they cannot be had."""
+    kept = passage.inside.get(block, {})
+    missing = [name for name in ("query", "key", "value") if name not in kept]
+    if missing:
+        if anatomy.query_key is None:
+            return "the family's description does not say where queries and keys are"
+        return f"no {missing[0]} passed by where the family has it"
+    query, key, value = _split(anatomy, kept, block)
+    if query.shape[1] % key.shape[1]:
+        return f"{query.shape[1]} query heads do not share {key.shape[1]} key heads"
+    groups = query.shape[1] // key.shape[1]
+    key, value = (each.repeat_interleave(groups, dim=1) for each in (key, value))
+    few = query.shape[0]
+    valid = None if passage.valid_mask is None else passage.valid_mask[:few]
+    seen = seen_pairs(query.shape[2], valid, causal=anatomy.causal, device=query.device)
+    if "weights" in kept:
+        return AttentionWeights(renormalise(kept["weights"]), seen, valid)
+    scores = query @ key.mT / math.sqrt(query.shape[-1])
+    weights = torch.softmax(scores + _bias(kept, scores, seen, few), dim=-1)
+    made = (weights @ value).transpose(1, 2).flatten(2)
+    wrong = _differs(anatomy, kept, block, made, valid)
+    if wrong:
+        return wrong
+    return AttentionWeights(weights, seen, valid)
+
+
+def _split(anatomy: ModelMap, kept: dict[str, Any], block: int) -> tuple[Tensor, Tensor, Tensor]:
+    parts = [kept[name] for name in ("query", "key", "value")]
+    module = anatomy.blocks[block].parts
+    if anatomy.query_key is not None and anatomy.query_key.fused:
+        parts = _project(module.get_submodule(anatomy.query_key.fused), parts)
+    head_dim = parts[0].shape[-1] // max(1, anatomy.heads(block))
+    wide = torch.promote_types(parts[0].dtype, torch.float32)
+    query, key, value = (
+        each.to(wide).unflatten(-1, (-1, head_dim)).transpose(1, 2) for each in parts
+    )
+    own = getattr(module, "attention", None)
+    if isinstance(own, Attention) and own.rotation is not None:
+        query, key = own.rotation(query), own.rotation(key)
+    if kept.get("rotary") is not None:
+        cos, sin = (each[:, None].to(wide) for each in kept["rotary"])
+        query, key = (each * cos + _half_turn(each) * sin for each in (query, key))
+    return query, key, value
+
+
+def _project(attention: Any, parts: list[Tensor]) -> list[Tensor]:
+    weights = attention.in_proj_weight.detach().chunk(3, dim=0)
+    bias = attention.in_proj_bias
+    biases = (None, None, None) if bias is None else bias.detach().chunk(3, dim=0)
+    return [F.linear(u, w, b) for u, w, b in zip(parts, weights, biases, strict=True)]
+
+
+def _half_turn(u: Tensor) -> Tensor:
+    first, second = u.chunk(2, dim=-1)
+    return torch.cat((-second, first), dim=-1)
+
+
+def _bias(kept: dict[str, Any], scores: Tensor, seen: Tensor | None, few: int) -> Tensor | float:
+    """Give what is added to the scores: the model's own masks, or what the mask of tokens says."""
+    low = torch.finfo(scores.dtype).min / 4
+    total: Tensor | float = 0.0
+    if seen is not None:
+        # A row that sees nothing is padding, and is not looked at.
+        hidden = seen.any(dim=-1, keepdim=True) & ~seen
+        total = scores.new_zeros(()).expand(hidden.shape).masked_fill(hidden, low)
+    for name in ("mask", "source_mask"):
+        mask = kept.get(name)
+        if not isinstance(mask, Tensor) or mask.shape[-2:] != scores.shape[-2:]:
+            continue
+        if name == "mask" and mask.ndim != 4:
+            continue
+        if mask.is_floating_point():
+            added = mask.to(scores).clamp_min(low)
+        else:
+            kept_out = mask if name == "source_mask" else ~mask.bool()
+            added = scores.new_zeros(()).expand(kept_out.shape).masked_fill(kept_out, low)
+        total = total + (added[:few] if added.ndim == 4 else added)
+    return total
+
+
+def _differs(
+    anatomy: ModelMap, kept: dict[str, Any], block: int, made: Tensor, valid: Mask | None
+) -> str:
+    """Compare the heads that follow from the weights with those of the model."""
+    parts = anatomy.blocks[block].parts
+    if anatomy.encoder is not None and "in_heads" in parts.get_submodule("placed.layers")._modules:
+        return ""  # our own heads were smoothed before they passed by
+    if "out" in kept and anatomy.query_key is not None:
+        out: Any = parts.get_submodule(anatomy.query_key.fused).out_proj
+        theirs, made = kept["out"], out(made.to(out.weight.dtype)).detach()
+    elif "heads" in kept:
+        theirs = kept["heads"]
+    else:
+        return "no heads passed by to check the weights against"
+    if theirs.shape != made.shape:
+        return f"heads of shape {list(theirs.shape)} cannot follow from the queries and keys"
+    gap, size = made - theirs.to(made.dtype), theirs.to(made.dtype)
+    if valid is not None:
+        gap, size = gap[valid], size[valid]
+    error = float(vector_norm(gap) / vector_norm(size).clamp_min(1e-30))
+    if not math.isfinite(error):
+        return f"the heads of block {block + 1} are not finite"
+    if error > TOLERANCE.get(theirs.dtype, COARSE_TOLERANCE):
+        return (
+            f"weights made again from queries and keys give other heads than the model's "
+            f"(relative {error:.1g} in block {block + 1}): its attention is not a plain softmax"
+        )
+    return ""

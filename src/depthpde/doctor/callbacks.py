@@ -1,0 +1,125 @@
+"""The doctor in other people's trainers: Hugging Face's and Lightning's.
+
+trainer.add_callback(DoctorCallback(every=200))              # transformers.Trainer
+Trainer(callbacks=[lightning_doctor(every=200)])             # lightning
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from depthpde.doctor.live import BUDGET, EVERY, Doctor
+from depthpde.insertion.family import Family
+
+FILE = "doctor.jsonl"
+"""The history's name in a run's folder."""
+
+
+class DoctorCallback:
+    """Watches a training by `transformers.Trainer`.
+
+    The history goes to ``doctor.jsonl`` in the trainer's output folder. The trainer asks a callback
+    for an event by its name; those that say nothing to a doctor are answered with nothing, so that
+    transformers need not be imported here.
+
+    Args:
+        every: Updates from one look to the next.
+        path: Where the history goes instead.
+        budget: Share of the training time that looking may take; None for no limit.
+        family: The description of a family that is not known.
+    """
+
+    def __init__(
+        self,
+        *,
+        every: int = EVERY,
+        path: str | Path | None = None,
+        budget: float | None = BUDGET,
+        family: Family | None = None,
+    ) -> None:
+        self.every, self.path, self.budget, self.family = every, path, budget, family
+        self.doctor: Doctor | None = None
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **told: Any) -> None:
+        """Begin to watch, in the process that leads."""
+        if state.is_world_process_zero:
+            path = self.path or Path(args.output_dir) / FILE
+            self.doctor = Doctor(
+                told["model"], every=self.every, path=path, budget=self.budget, family=self.family
+            )
+            self.doctor.__enter__()
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **told: Any) -> None:
+        """Look, where it is time."""
+        if self.doctor is not None:
+            self.doctor.step(state.global_step)
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **told: Any) -> None:
+        """Say what it cost."""
+        if self.doctor is not None:
+            self.doctor.close()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("on_"):
+            return _answer_nothing
+        raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
+
+
+def lightning_doctor(
+    *,
+    every: int = EVERY,
+    path: str | Path | None = None,
+    budget: float | None = BUDGET,
+    family: Family | None = None,
+) -> Any:
+    """Build a Lightning callback that watches a training.
+
+    The history goes to ``doctor.jsonl`` in the trainer's log folder, or its root folder.
+
+    Args:
+        every: Batches from one look to the next.
+        path: Where the history goes instead.
+        budget: Share of the training time that looking may take; None for no limit.
+        family: The description of a family that is not known.
+    """
+    base: Any = _lightning().Callback
+
+    class LightningDoctor(base):  # type: ignore[misc]
+        doctor: Doctor | None = None
+
+        def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+            if trainer.is_global_zero:
+                folder = trainer.log_dir or trainer.default_root_dir
+                where = path or Path(folder) / FILE
+                self.doctor = Doctor(
+                    pl_module, every=every, path=where, budget=budget, family=family
+                )
+                self.doctor.__enter__()
+
+        def on_train_batch_end(self, trainer: Any, pl_module: Any, *told: Any) -> None:
+            if self.doctor is not None:
+                self.doctor.step()
+
+        def on_train_end(self, trainer: Any, pl_module: Any) -> None:
+            if self.doctor is not None:
+                self.doctor.close()
+
+        def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
+            self.on_train_end(trainer, pl_module)
+
+    return LightningDoctor()
+
+
+def _answer_nothing(*args: Any, **told: Any) -> None:
+    """Answer an event that says nothing to a doctor."""
+
+
+def _lightning() -> Any:
+    for name in ("lightning.pytorch", "pytorch_lightning"):
+        try:
+            return import_module(name)
+        except ImportError:
+            continue
+    raise ImportError("`lightning_doctor` needs Lightning; use pip install 'lightning>=2.6.4'")

@@ -1,0 +1,167 @@
+"""The doctor: from measures to verdicts in plain words, each with its evidence and an advice.
+
+    probe  →  one number for each illness  →  compared with thresholds that are data  →  a grade
+
+A verdict is never more than its number: what was not measured has none, and is said.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+
+from depthpde.doctor.condition import Condition, Symptom, symptoms
+from depthpde.doctor.depth_profile import DepthProfile
+from depthpde.doctor.measurements import GROUPS
+from depthpde.doctor.page import render_page
+from depthpde.doctor.probe import Batch, Loss, probe
+from depthpde.doctor.thresholds import Grade, Thresholds
+from depthpde.doctor.verdict import HealthVerdict, one_a_row, worst_first, worst_grade
+from depthpde.insertion.family import Family
+
+NAMES = {
+    "gradient": "gradients",
+    "attention": "attention entropy",
+    "coupling.frozen": "commutator with attention as it is",
+    "coupling.nonlinear": "commutator with attention computed anew",
+    "spectrum.weights": "spectra of weights",
+}
+"""What a person calls what is missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """Verdicts, the worst first, and the measures behind them."""
+
+    trajectory: DepthProfile
+    verdicts: tuple[HealthVerdict, ...]
+    unmeasured: dict[str, str]
+    """What has no verdict, by the name of its row, and why."""
+
+    @property
+    def grade(self) -> Grade:
+        """The worst grade."""
+        return worst_grade(self.verdicts)
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """What is ill."""
+        return tuple(each.condition for each in self.verdicts if each.grade is Grade.ILL)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the diagnosis as one self-contained HTML page, and return where it is."""
+        page = render_page(self.head(), self.trajectory, self.verdicts, self.unmeasured)
+        target = Path(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(page, encoding="utf-8")
+        return target
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return {
+            "grade": self.grade.value,
+            "verdicts": [
+                {
+                    "illness": each.condition.value,
+                    "grade": each.grade.value,
+                    "value": each.value if abs(each.value) < float("inf") else None,
+                    "evidence": each.evidence,
+                    "advice": each.advice,
+                }
+                for each in self.verdicts
+            ],
+            "unmeasured": self.unmeasured,
+            "trajectory": self.trajectory.to_dict(),
+        }
+
+    def head(self) -> str:
+        """Say in one line what was examined."""
+        seen = self.trajectory
+        parts = (
+            seen.model,
+            f"{seen.blocks} block{'s' * (seen.blocks != 1)}",
+            f"{spell_count(seen.parameters)} parameters",
+            f"{seen.sequences} sequence{'s' * (seen.sequences != 1)}",
+            f"{seen.seconds:.1f} s",
+        )
+        return " · ".join(parts)
+
+    def __str__(self) -> str:
+        """Print the verdicts as a person reads them."""
+        rows = one_a_row(self.verdicts)
+        wide = max((len(each.threshold.row) for each in rows), default=0)
+        lines = [self.head()]
+        for each in rows:
+            lines.append(f" {each.grade.value:<8}  {each.threshold.row:<{wide}}  {each.evidence}")
+            if each.advice:
+                lines.append(f" {'':8}  {'':<{wide}}  → {each.advice}")
+        lines += [f" not measured: {name} ({why})" for name, why in self.unmeasured.items()]
+        lines += [f" note: {note}" for note in self.trajectory.notes]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def diagnose(
+    model: nn.Module,
+    batch: Batch,
+    *,
+    labels: Tensor | None = None,
+    loss: Loss | None = None,
+    family: Family | None = None,
+    baseline: bool = True,
+    thresholds: Thresholds | None = None,
+) -> Diagnosis:
+    """Tell whether the depth-dynamics of a model are healthy.
+
+    The model is left as it was; see `probe`.
+
+    Args:
+        model: One of our models, or one of a family that `insertion` knows.
+        batch: What the model is called with: one tensor, or its positional or named arguments.
+        labels: What it should say; without them (or `loss`) gradients are not measured.
+        loss: Takes the output (and the labels, if given) and gives the loss instead.
+        family: The description of a family that is not known.
+        baseline: Whether to run a random network of the same shapes beside it.
+        thresholds: Where illness begins; the calibrated ones by default.
+    """
+    trajectory = probe(
+        model, batch, labels=labels, loss=loss, family=family, baseline=baseline, groups=GROUPS
+    )
+    return judge(trajectory, thresholds)
+
+
+def judge(trajectory: DepthProfile, thresholds: Thresholds | None = None) -> Diagnosis:
+    """Turn measures into verdicts.
+
+    Args:
+        trajectory: What was measured.
+        thresholds: Where illness begins; the calibrated ones by default.
+    """
+    limits = thresholds or Thresholds.read()
+    verdicts, unmeasured = [], {}
+    for condition, sign in symptoms(trajectory, entropy_floor=limits.entropy_floor).items():
+        limit = limits.of[condition]
+        if isinstance(sign, Symptom):
+            grade = limit.grade(sign.value)
+            verdicts.append(HealthVerdict(condition, grade, sign.value, sign.evidence, limit))
+        else:
+            unmeasured[limit.row] = sign
+    told = {each.threshold.row for each in verdicts}
+    unmeasured = {row: why for row, why in unmeasured.items() if row not in told}
+    for name, why in trajectory.missing.items():
+        unmeasured.setdefault(NAMES.get(name, name), why)
+    if "attention" in trajectory.missing:
+        unmeasured.pop(NAMES["coupling.frozen"], None)
+    return Diagnosis(trajectory, worst_first(verdicts), unmeasured)
+
+
+def spell_count(count: int) -> str:
+    """Write a number of parameters as a person would."""
+    for size, letter in ((1e9, "B"), (1e6, "M"), (1e3, "K")):
+        if count >= size:
+            return f"{count / size:.1f} {letter}"
+    return str(count)

@@ -1,0 +1,250 @@
+"""The doctor during training, in any loop and in our own trainer.
+
+    with Doctor(model) as doctor:            # any loop
+        for batch in batches:
+            loss(model, batch).backward()
+            doctor.step()                    # after backward; before or after the update
+
+Every so many updates one training pass is listened to (gradients by depth, before clipping) and
+the same batch is probed. In between nothing is attached, so nothing is slowed down. What it costs
+is measured, kept under a budget, and printed. Training itself is the same to the bit.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from torch import Tensor, nn
+
+from depthpde.doctor.diagnosis import Diagnosis, judge
+from depthpde.doctor.model_map import model_map
+from depthpde.doctor.probe import probe
+from depthpde.doctor.sample import Sample
+from depthpde.doctor.thresholds import Grade, Thresholds
+from depthpde.errors import check_positive, check_range
+from depthpde.insertion.compiled import check_not_compiled
+from depthpde.insertion.family import Family
+
+EVERY = 200
+"""Updates from one look to the next, by default."""
+BUDGET = 0.05
+"""Share of the training time that looking may take, by default."""
+SEQUENCES = 8
+"""Sequences of a batch that are probed."""
+LIVE_GROUPS = ("drift", "rank", "energy", "attention")
+
+
+def say_aloud(line: str) -> None:
+    """Print to standard error, where progress goes."""
+    print(line, file=sys.stderr, flush=True)
+
+
+class Doctor:
+    """Watches a training.
+
+    Also what `depthpde.train` takes as ``watch=``: it may be called with a history and a point.
+
+    Args:
+        model: The model in training; not compiled yet, and not wrapped for several processes.
+        every: Updates from one look to the next; the first one it is there for is looked at too:
+            update 1 within ``with``, update 2 where a trainer tells it of update 1 first.
+        path: File that takes one JSON line a look, such as ``doctor.jsonl`` in a run's folder.
+        budget: Share of the training time that looking may take; a look that would take more, if
+            it costs what the last one did, is put off. None never puts off.
+        family: The description of a family that is not known.
+        thresholds: Where illness begins; the calibrated ones by default.
+        say: Told in one line when the grade changes, and at the end what it cost.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        every: int = EVERY,
+        path: str | Path | None = None,
+        budget: float | None = BUDGET,
+        family: Family | None = None,
+        thresholds: Thresholds | None = None,
+        say: Callable[[str], None] = say_aloud,
+    ) -> None:
+        self.every = check_positive("every", every)
+        self.budget = None if budget is None else check_range("budget", budget, 1e-6, 1.0)
+        check_not_compiled(model, "a doctor begins to watch")
+        self.anatomy = model_map(model, family)
+        self.family, self.thresholds, self.say = family, thresholds or Thresholds.read(), say
+        self.path = None if path is None else Path(path)
+        self.history: list[dict[str, Any]] = []
+        self.diagnosis: Diagnosis | None = None
+        self.update = 0
+        self.spent = 0.0
+        self._last = 0.0
+        self._told = 0
+        self._began: float | None = None
+        self._sample: Sample | None = None
+
+    @property
+    def overhead(self) -> float:
+        """Seconds spent looking, against seconds of training without it."""
+        return self._share(self.spent)
+
+    def __enter__(self) -> Self:
+        self._began = time.perf_counter()
+        self._listen()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __call__(self, history: Any, point: Any) -> None:
+        """Be told of an update by `depthpde.train`; the last one ends the watch."""
+        self.step(point.update)
+        if history.finished:
+            self.close()
+
+    def step(self, update: int | None = None) -> None:
+        """Be told that a backward pass was made.
+
+        Args:
+            update: Its number; counted here if not given.
+        """
+        if self._began is None:
+            self.__enter__()
+        self.update = self.update + 1 if update is None else update
+        if self._sample is not None and self._sample.call is not None:
+            self._look()
+        if (self.update + 1) % self.every == 0 and self._can_afford():
+            self._listen()
+
+    def close(self) -> None:
+        """Take every hook away and say what it cost."""
+        if self._sample is not None:
+            self._sample.close()
+            self._sample = None
+        if len(self.history) > self._told:
+            self._told = len(self.history)
+            self.say(self.summary())
+
+    def summary(self) -> str:
+        """Say how often it looked and what that cost."""
+        looks = f"{len(self.history)} look{'s' * (len(self.history) != 1)}"
+        cost = f"{self.spent:.2f} s, {100 * self.overhead:.1f} % of the training time"
+        last = ""
+        if self.diagnosis is not None:
+            when = f"update {self.history[-1]['update']} of {self.update}"
+            last = f"; {self.diagnosis.grade.value} at the last, {when}"
+        return f"doctor: {looks}, every {self.every} updates, took {cost}{last}"
+
+    def _can_afford(self) -> bool:
+        """Tell whether a look that costs what the last one did keeps within the budget."""
+        return self.budget is None or self._share(self.spent + self._last) <= self.budget
+
+    def _share(self, seconds: float) -> float:
+        """Compare seconds with those of training without the looks."""
+        if self._began is None:
+            return 0.0
+        return seconds / max(time.perf_counter() - self._began - self.spent, 1e-9)
+
+    def _listen(self) -> None:
+        if self._sample is None:
+            began = time.perf_counter()
+            self._sample = Sample(self.anatomy)
+            self.spent += time.perf_counter() - began
+
+    def _look(self) -> None:
+        began = time.perf_counter()
+        sample, self._sample = self._sample, None
+        assert sample is not None, "looked for by the caller"
+        assert sample.call is not None, "looked for by the caller"
+        sample.close()
+        module, args, named = sample.call
+        trajectory = probe(
+            module,
+            same_call(module, args, named, sample.sites),
+            family=self.family,
+            groups=LIVE_GROUPS,
+            baseline=False,
+            causality=False,
+            check=False,
+            light=True,
+        )
+        heard = sample.gradients()
+        missing = {k: why for k, why in trajectory.missing.items() if k != "self-check"}
+        missing["gradient"] = "no backward pass was heard"
+        if "gradient.amplification" in heard:
+            del missing["gradient"]
+        trajectory = replace(trajectory, series=trajectory.series | heard, missing=missing)
+        before = None if self.diagnosis is None else self.diagnosis.grade
+        self.diagnosis = judge(trajectory, self.thresholds)
+        self._last = time.perf_counter() - began
+        self.spent += self._last
+        self._write(before)
+
+    def _write(self, before: Grade | None) -> None:
+        said = self.diagnosis
+        assert said is not None, "just made"
+        plain = said.to_dict()
+        values = {each["illness"]: each["value"] for each in plain["verdicts"]}
+        line = {
+            "update": self.update,
+            "grade": said.grade.value,
+            "verdicts": {each.condition.value: each.grade.value for each in said.verdicts},
+            "values": values,
+            "evidence": {
+                each.condition.value: each.evidence
+                for each in said.verdicts
+                if each.grade is not Grade.HEALTHY
+            },
+            "series": {
+                name: each["values"] for name, each in plain["trajectory"]["series"].items()
+            },
+            "unmeasured": said.unmeasured,
+            "seconds": round(self.spent, 4),
+            "overhead": round(self.overhead, 5),
+        }
+        self.history.append(line)
+        if self.path is not None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(line, ensure_ascii=False) + "\n")
+        if said.grade is not before and (before is not None or said.grade is not Grade.HEALTHY):
+            worst = said.verdicts[0]
+            ailing = worst.grade is not Grade.HEALTHY
+            what = f" · {worst.threshold.row}: {worst.evidence}" * ailing
+            self.say(f"doctor · update {self.update} · {said.grade.value}{what}")
+
+
+def same_call(
+    module: nn.Module, args: tuple[Any, ...], named: dict[str, Any], sites: tuple[int, int]
+) -> dict[str, Any] | tuple[Any, ...]:
+    """Give the arguments of a training call for a look: a few sequences of it, without labels.
+
+    Args:
+        module: What was called.
+        args: With what.
+        named: And what by name.
+        sites: Batch and length of its stream; where they are equal, nothing is cut.
+    """
+    batch, length = sites
+
+    def few(value: Any) -> Any:
+        rows = isinstance(value, Tensor) and value.ndim > 0 and value.shape[0] == batch
+        return value[:SEQUENCES].detach() if rows and batch != length else value
+
+    if not named:
+        return tuple(map(few, args))
+    names = list(inspect.signature(module.forward).parameters)
+    whole = {**dict(zip(names, args, strict=False)), **named}
+    return {name: few(each) for name, each in whole.items() if name != "labels"}

@@ -1,0 +1,333 @@
+"""Survey: from what passed by to labelled series, group by group.
+
+drift · rank · energy        of the stream, by depth
+attention · coupling         of the weights, by block
+spectrum                     of the field's frequencies by depth, of the weights by block
+lyapunov                     of the blocks' Jacobians, by block; where it is asked for
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.linalg import vector_norm
+
+from depthpde.doctor.activations import Activations
+from depthpde.doctor.attention_weights import AttentionWeights, attention_weights
+from depthpde.doctor.depth_profile import DepthSeries, Value, block_labels, depth_labels
+from depthpde.doctor.model_map import ModelMap
+from depthpde.layers.interaction import Attention
+from depthpde.measures import attention, coupling, drift, energy, lyapunov, rank, spectrum
+from depthpde.measures.tokens import mean_over_batch, real_field, real_tokens
+from depthpde.models.block import Block as OwnBlock
+from depthpde.shapes import Field, Mask
+
+GROUPS = ("drift", "rank", "energy", "attention", "coupling", "spectrum")
+ON_REQUEST = ("lyapunov",)
+"""Groups that are dear: a block is differentiated twice, so they must be asked for."""
+MOST_TOKENS = 1024
+"""Tokens, evenly spaced, of which the effective rank of a batch is measured."""
+MOST_SEQUENCES = 8
+"""Sequences of which the clusters are counted: that is quadratic in the length."""
+NUM_FREQUENCIES = 9
+LARGEST_MATRIX = 2**22
+"""Entries of a matrix up to which its whole spectrum is computed."""
+MOST_TANGENTS = 4
+"""Sequences through whose blocks tangents are carried."""
+TANGENT_BUDGET = 2**23
+"""Attention weights of all blocks together that are held for that."""
+
+
+class Measurements:
+    """Measures of one pass, as they come in, and what could not be had.
+
+    Args:
+        anatomy: The model.
+        passage: What passed by.
+        light: Leave out what is dear and no verdict needs: CKA, effective rank, clusters.
+    """
+
+    def __init__(self, anatomy: ModelMap, passage: Activations, *, light: bool = False) -> None:
+        self.anatomy, self.passage, self.light = anatomy, passage, light
+        self.series: dict[str, DepthSeries] = {}
+        self.missing: dict[str, str] = {}
+        self.depths = depth_labels(len(anatomy.blocks))
+        self.blocks = block_labels(len(anatomy.blocks))
+
+    def take(self, groups: Collection[str]) -> Measurements:
+        """Measure the groups that are asked for."""
+        fields, mask = self.passage.fields(), self.passage.valid_mask
+        if "drift" in groups:
+            self._drift(fields, mask)
+        if "rank" in groups:
+            self._rank(fields, mask)
+        if "energy" in groups:
+            self._energy(fields, mask)
+        if "attention" in groups or "coupling" in groups:
+            self._attention(fields, groups)
+        if "spectrum" in groups:
+            self._bands(fields, mask)
+            self._transfer()
+            self._weights()
+        if "lyapunov" in groups:
+            self._lyapunov(fields, mask)
+        return self
+
+    def add(self, name: str, words: str, labels: Sequence[str], values: Sequence[Value]) -> None:
+        """Note a series."""
+        self.series[name] = DepthSeries(name, words, tuple(labels), tuple(values))
+
+    def _drift(self, fields: list[Field], mask: Mask | None) -> None:
+        compared: dict[str, tuple[drift.Comparison, str]] = {
+            "cosine": (drift.cosine, "cosine"),
+            "centred_cosine": (drift.centred_cosine, "cosine, means taken away,"),
+        }
+        if not self.light:
+            compared["cka"] = (drift.linear_cka, "linear CKA")
+        for name, (compare, words) in compared.items():
+            first = drift.against_first(compare, fields, mask)
+            step = drift.between_layers(compare, fields, mask)
+            self.add(f"drift.{name}", f"{words} to the input", self.depths, _means(first))
+            self.add(
+                f"drift.step_{name}", f"{words} to one block before", self.blocks, _means(step)
+            )
+        moved = drift.between_layers(drift.displacement, fields, mask)
+        self.add("drift.displacement", "‖u_l − u_{l−1}‖ / ‖u_{l−1}‖", self.blocks, _means(moved))
+        parts = (("attention", self.passage.interaction), ("ffn", self.passage.reaction))
+        for name, increments in parts:
+            if len(increments) == len(self.blocks):
+                shares = [
+                    live_share(increments[k], fields[k], mask) for k in range(len(self.blocks))
+                ]
+                words = f"what {name} adds that differs between tokens, against how the stream does"
+                self.add(f"drift.{name}_share", words, self.blocks, shares)
+
+    def _rank(self, fields: list[Field], mask: Mask | None) -> None:
+        residuals = [rank.rank_residual(u, mask) for u in fields]
+        self.add("rank.residual", "‖X − 1x̄ᵀ‖ / ‖X‖", self.depths, _means(residuals))
+        alike = [rank.token_cosine(u, mask) for u in fields]
+        self.add("rank.token_cosine", "mean cosine of two tokens", self.depths, _means(alike))
+        if self.light:
+            return
+        pooled = [float(rank.effective_rank(_some_tokens(u, mask)[None])) for u in fields]
+        self.add("rank.effective", "directions that the tokens use", self.depths, pooled)
+        few = [u[:MOST_SEQUENCES] for u in fields]
+        short = None if mask is None else mask[:MOST_SEQUENCES]
+        groups = [rank.cluster_count(u, short) for u in few]
+        self.add("rank.clusters", "groups of tokens with cosine ≥ 0.9", self.depths, _means(groups))
+
+    def _energy(self, fields: list[Field], mask: Mask | None) -> None:
+        measures: dict[str, tuple[Callable[[Field, Mask | None], Tensor], str]] = {
+            "dirichlet": (energy.dirichlet, "½ Σ ‖u_{i+1} − u_i‖² / n"),
+            "smoothness": (energy.smoothness_quotient, "E(u) / ‖u − ū‖²; 1: unrelated neighbours"),
+            "size": (energy.field_size, "root mean square of the field"),
+        }
+        for name, (measure, words) in measures.items():
+            self.add(
+                f"energy.{name}", words, self.depths, _means([measure(u, mask) for u in fields])
+            )
+        layers = energy.diffusion_layers(self.anatomy.model)
+        if layers:
+            margins = [energy.cfl_margin(layer) for layer in layers.values()]
+            self.add("energy.cfl_margin", "1 − max r / r_stable", list(layers), margins)
+
+    def _attention(self, fields: list[Field], groups: Collection[str]) -> None:
+        names = ("entropy", "gap", "js", "kl", "coupling")
+        rows: dict[str, list[Any]] = {name: [] for name in names}
+        before: Tensor | None = None
+        for k in range(len(self.blocks)):
+            found = attention_weights(self.anatomy, self.passage, k)
+            if isinstance(found, str):
+                self.missing["attention"] = self.missing["coupling.frozen"] = found
+                return
+            rows["entropy"].append(_per_head(attention.entropy(found.weights, found.seen)))
+            gap = attention.doubly_stochastic_gap(found.weights, found.valid_mask)
+            rows["gap"].append(_per_head(gap))
+            mean = found.weights.mean(dim=1, keepdim=True)
+            if before is not None:
+                rows["js"].append(mean_over_batch(attention.js(before, mean, found.seen)))
+                rows["kl"].append(mean_over_batch(attention.kl(mean, before, found.seen)))
+            before = mean
+            if "coupling" in groups:
+                rows["coupling"].append(self._frozen(found, fields[k]))
+        self.add("attention.entropy", "H / log n of each head", self.blocks, rows["entropy"])
+        words = "½ mean |column sum − 1| of each head"
+        self.add("attention.stochastic_gap", words, self.blocks, rows["gap"])
+        if rows["js"]:
+            words = "Jensen–Shannon to one block before, heads averaged"
+            self.add("attention.step_js", words, self.blocks[1:], rows["js"])
+            words = "Kullback–Leibler from one block before in nats, heads averaged"
+            self.add("attention.step_kl", words, self.blocks[1:], rows["kl"])
+        if "coupling" in groups:
+            words = "‖[D_r, A] u‖ / ‖u‖ at r = 1/4"
+            self.add("coupling.frozen", words, self.blocks, rows["coupling"])
+            self._nonlinear(fields)
+
+    def _frozen(self, found: AttentionWeights, u: Field) -> float:
+        few = found.weights.shape[0]
+        return mean_over_batch(coupling.frozen_coupling(found.weights, u[:few], found.valid_mask))
+
+    def _nonlinear(self, fields: list[Field]) -> None:
+        mask, found = self.passage.valid_mask, []
+        for block, u in zip(self.anatomy.blocks, fields, strict=False):
+            if not isinstance(block.parts, OwnBlock):
+                self.missing["coupling.nonlinear"] = (
+                    "attention of another library cannot be called alone on another field"
+                )
+                return
+            attend = partial(_attend, block.parts.attention, mask)
+            with torch.no_grad():
+                found.append(mean_over_batch(coupling.nonlinear_coupling(attend, u, mask)))
+        words = "‖D_r Attn(u) − Attn(D_r u)‖ / ‖u‖ at r = 1/4"
+        self.add("coupling.nonlinear", words, self.blocks, found)
+
+    def _bands(self, fields: list[Field], mask: Mask | None) -> None:
+        shares = [spectrum.band_shares(u, mask).nanmean(dim=0).tolist() for u in fields]
+        words = "shares of ‖u‖²: mean, then four bands from low to high frequency"
+        self.add("spectrum.bands", words, self.depths, shares)
+
+    def _transfer(self) -> None:
+        layers = energy.diffusion_layers(self.anatomy.model)
+        linear = {
+            name: layer
+            for name, layer in layers.items()
+            if getattr(layer, "gate", None) is None
+            and getattr(layer, "grid", None) is None
+            and hasattr(layer, "transfer_function")
+        }
+        if layers and not linear:
+            self.missing["spectrum.transfer"] = "no diffusion layer is linear along one dimension"
+        if linear:
+            device = self.passage.stream[0].device
+            omega = torch.linspace(0.0, math.pi, NUM_FREQUENCIES, device=device)
+            gains = [
+                spectrum.transfer(each, omega).mean(dim=1).tolist() for each in linear.values()
+            ]
+            words = f"|H(ω)| at {NUM_FREQUENCIES} frequencies from 0 to π, features averaged"
+            self.add("spectrum.transfer", words, list(linear), gains)
+
+    def _weights(self) -> None:
+        pairs: dict[str, list[Value]] = {"qk": [], "ov": [], "ffn": []}
+        for k in range(len(self.blocks)):
+            heads = self.anatomy.heads(k)
+            weights = {
+                part: self.anatomy.projection(k, part) for part in ("query", "key", "value", "out")
+            }
+            reaction = self.anatomy.reaction_weights(k)
+            known = [each for each in (*weights.values(), *reaction) if each is not None]
+            if any(each.numel() > LARGEST_MATRIX for each in known):
+                self.missing["spectrum.weights"] = (
+                    f"matrices of more than {LARGEST_MATRIX:,} entries; use "
+                    "depthpde.measures.spectrum on those you want"
+                )
+                return
+            if not all(bool(each.isfinite().all()) for each in known):
+                self.missing["spectrum.weights"] = f"weights of {self.blocks[k]} are not finite"
+                return
+            _add_spectra(pairs, weights, reaction, heads)
+        words = {
+            "qk": "largest singular value of W_qᵀ W_k / √head_dim, each head",
+            "ov": "largest singular value of W_o W_v, each head",
+            "ffn": "largest singular value of each feed-forward matrix",
+        }
+        for name, values in pairs.items():
+            if len(values) == len(self.blocks):
+                self.add(f"spectrum.{name}", words[name], self.blocks, values)
+            else:
+                self.missing[f"spectrum.{name}"] = "no module of the block shows these weights"
+
+    def _lyapunov(self, fields: list[Field], mask: Mask | None) -> None:
+        """Carry tangents through the blocks of a few sequences."""
+        own = [each.parts for each in self.anatomy.blocks if isinstance(each.parts, OwnBlock)]
+        pairs = sum(block.attention.heads for block in own) * fields[0].shape[1] ** 2
+        few = min(MOST_TANGENTS, TANGENT_BUDGET // max(pairs, 1))
+        why = ""
+        if len(own) < len(self.blocks):
+            why = "a block of another library cannot be called alone on another field"
+        elif fields[0].dtype not in (torch.float32, torch.float64):
+            why = f"tangents need fields of 32 bits or more, these are {fields[0].dtype}"
+        elif not all(bool(real_tokens(u, mask).isfinite().all()) for u in fields):
+            why = "the field is not finite"
+        elif few == 0:
+            why = f"{fields[0].shape[1]} sites are too many to differentiate attention twice"
+        if why:
+            self.missing["lyapunov"] = why
+            return
+        u, valid = fields[0], mask
+        if valid is not None:
+            some = valid.any(dim=1)  # a sequence of padding alone stretches nothing
+            u, valid = real_field("u", u, valid)[some][:few], valid[some][:few]
+        maps = [partial(_advance, block, valid) for block in own]
+        spectra = lyapunov.lyapunov_spectrum(maps, u[:few], exponents=1, rounds=3, valid_mask=valid)
+        words = "log of what each block stretches the direction by that grows most through all"
+        growth = spectra.growth[:, :, 0].mean(dim=1)
+        self.add("lyapunov.largest", words, self.blocks, growth.tolist())
+        norms = lyapunov.jacobian_norms(maps, u[:few], iterations=8, valid_mask=valid).norms
+        words = "‖J_l‖: the most that a block stretches any small change"
+        self.add("lyapunov.jacobian_norm", words, self.blocks, norms.mean(dim=1).tolist())
+
+
+def _advance(block: OwnBlock, mask: Mask | None, u: Field) -> Field:
+    out: Field = block(u, mask)
+    return out
+
+
+def _attend(attention: Attention, mask: Mask | None, u: Field) -> Field:
+    """Call attention in its own precision."""
+    out: Tensor = attention(u.to(attention.query.weight.dtype), valid_mask=mask)
+    return out.to(u.dtype)
+
+
+def _add_spectra(
+    pairs: dict[str, list[Value]],
+    weights: dict[str, Tensor | None],
+    reaction: list[Tensor],
+    heads: int,
+) -> None:
+    query, key, value, out = (weights[part] for part in ("query", "key", "value", "out"))
+    if heads and query is not None and key is not None:
+        groups = key.shape[0] * heads // query.shape[0]
+        largest = spectrum.qk_spectrum(query, key, heads, key_heads=groups)[:, 0]
+        pairs["qk"].append(largest.tolist())
+        if value is not None and out is not None:
+            largest = spectrum.ov_spectrum(value, out, heads, value_heads=groups)[:, 0]
+            pairs["ov"].append(largest.tolist())
+    if reaction:
+        pairs["ffn"].append([float(spectrum.weight_spectrum(each)[0]) for each in reaction])
+
+
+def live_share(increment: Field, u: Field, mask: Mask | None) -> float:
+    """Measure what a term adds that differs between tokens, against how the stream differs.
+
+        ‖F − F̄‖ / ‖u − ū‖,    bars: the mean over all real tokens of the batch
+
+    Zero for a term that adds nothing, or the same to every token; NaN where all tokens are one.
+    """
+    if increment.shape != u.shape:
+        return float("nan")
+    added, there = (real_tokens(each, mask) for each in (increment, u))
+    change, spread = (vector_norm(each - each.mean(dim=0)) for each in (added, there))
+    varies = spread > 64 * torch.finfo(there.dtype).eps * vector_norm(there)
+    return float(change / spread) if varies else float("nan")
+
+
+def _means(rows: Sequence[Tensor]) -> list[Value]:
+    return [mean_over_batch(each) for each in rows]
+
+
+def _per_head(values: Tensor) -> list[float]:
+    averaged: list[float] = values.nanmean(dim=0).tolist()
+    return averaged
+
+
+def _some_tokens(u: Field, mask: Mask | None) -> Tensor:
+    tokens = real_tokens(u, mask)
+    if len(tokens) <= MOST_TOKENS:
+        return tokens
+    chosen = torch.linspace(0, len(tokens) - 1, MOST_TOKENS, device=u.device).long()
+    return tokens[chosen]

@@ -1,0 +1,179 @@
+"""Anatomy: where the blocks of a model are, and where each of their parts can be seen.
+
+Our own models and every family that `insertion` knows, described by the same words. What a family
+does not say, where its queries and keys are, stands here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor, nn
+
+from depthpde.insertion.families.huggingface import BERT, DISTILBERT, GPT2, LLAMA, VIT
+from depthpde.insertion.families.recognition import recognise
+from depthpde.insertion.families.timm import TIMM_VIT
+from depthpde.insertion.families.torch_nn import DECODER_PRE, ENCODER_PRE
+from depthpde.insertion.families.x_transformers import PRE as X_TRANSFORMERS
+from depthpde.insertion.family import (
+    BlockParts,
+    Family,
+    NormOrder,
+    Padding,
+    Tap,
+    attribute,
+    has,
+    into,
+    out_of,
+)
+from depthpde.models.block import Block as OwnBlock
+from depthpde.models.encoder import Encoder
+
+
+@dataclass(frozen=True, slots=True)
+class QueryKeyTaps:
+    """Where queries and keys of a family's attention can be seen."""
+
+    query: Tap
+    key: Tap
+    rotary: str = ""
+    """Argument of the block's forward that brings cosines and sines."""
+    fused: str = ""
+    """Path of an `nn.MultiheadAttention`, which projects by itself."""
+
+
+TORCH = QueryKeyTaps(into("self_attn", 0), into("self_attn", 1), fused="self_attn")
+QUERY_KEY_TAPS: dict[str, QueryKeyTaps] = {
+    BERT.name: QueryKeyTaps(out_of("attention.self.query"), out_of("attention.self.key")),
+    DISTILBERT.name: QueryKeyTaps(out_of("attention.q_lin"), out_of("attention.k_lin")),
+    GPT2.name: QueryKeyTaps(out_of("attn.c_attn", (0, 3)), out_of("attn.c_attn", (1, 3))),
+    LLAMA.name: QueryKeyTaps(
+        out_of("self_attn.q_proj"), out_of("self_attn.k_proj"), rotary="position_embeddings"
+    ),
+    VIT.name: QueryKeyTaps(out_of("attention.q_proj"), out_of("attention.k_proj")),
+    TIMM_VIT.name: QueryKeyTaps(out_of("attn.qkv", (0, 3)), out_of("attn.qkv", (1, 3))),
+    X_TRANSFORMERS.name: QueryKeyTaps(out_of("attention.to_q"), out_of("attention.to_k")),
+    ENCODER_PRE.name: TORCH,
+    DECODER_PRE.name: TORCH,
+}
+"""By the family's name."""
+
+OWN = Family(
+    name="depthpde",
+    norm=NormOrder.PRE,
+    norms=("attention_norm", "reaction_norm"),
+    attention=out_of("attention"),
+    ffn=out_of("reaction"),
+    width="attention.query",
+    values=out_of("attention.value"),
+    heads=into("attention.out"),
+    num_heads="attention.heads",
+    causal="attention.causal",
+    padding=Padding("valid_mask"),
+    when=lambda block: isinstance(block, OwnBlock),
+)
+OWN_QUERY_KEY_TAPS = QueryKeyTaps(out_of("attention.query"), out_of("attention.key"))
+
+
+@dataclass(frozen=True, slots=True)
+class ModelMap:
+    """A model, its blocks, and where their parts are."""
+
+    model: nn.Module
+    family: Family
+    blocks: Sequence[BlockParts]
+    query_key: QueryKeyTaps | None
+    """None where no queries and keys can be seen."""
+    encoder: Encoder | None
+    """Of our own models."""
+
+    @property
+    def causal(self) -> bool:
+        """Whether a site must not see its future."""
+        return self.family.is_causal(self.blocks[0].parts)
+
+    def heads(self, block: int) -> int:
+        """Give the number of heads of a block, 0 where it is not known."""
+        try:
+            value = attribute(self.blocks[block].parts, self.family.num_heads)
+        except AttributeError:
+            return 0
+        return value if isinstance(value, int) else 0
+
+    def batch_first(self, block: int) -> bool:
+        """Tell whether fields are [batch, length, dim] in a block."""
+        path = self.family.batch_first
+        return not path or bool(attribute(self.blocks[block].parts, path))
+
+    def projection(self, block: int, part: str) -> Tensor | None:
+        """Give the matrix [out, in] of attention's query, key, value or out; None if not seen."""
+        parts, query_key, family = self.blocks[block].parts, self.query_key, self.family
+        if query_key is None:
+            return None
+        if query_key.fused:
+            return _fused(parts.get_submodule(query_key.fused), part)
+        taps = {
+            "query": query_key.query,
+            "key": query_key.key,
+            "value": family.values,
+            "out": family.heads,
+        }
+        tap = taps[part]
+        weight = None if tap is None else linear_weight(parts.get_submodule(tap.path))
+        if tap is None or weight is None:
+            return None
+        k, count = tap.part
+        return weight.chunk(count, dim=0)[k]
+
+    def reaction_weights(self, block: int) -> list[Tensor]:
+        """List the matrices of a block's feed-forward: those that are not attention's."""
+        parts = self.blocks[block].parts
+        query_key = self.query_key
+        path = self.family.width if query_key is None else query_key.query.path
+        inside = f"{path.split('.')[0]}."
+        found = [
+            linear_weight(module)
+            for name, module in parts.named_modules()
+            if not name.startswith((inside, "placed", "cross", "multihead"))
+        ]
+        return [weight for weight in found if weight is not None]
+
+
+def model_map(model: nn.Module, family: Family | None = None) -> ModelMap:
+    """Find the blocks of a model, or say how to describe them.
+
+    Args:
+        model: One of our models, or one of a family that `insertion` knows.
+        family: The description of a family that is not known.
+    """
+    if family is None:
+        encoders = [each for each in model.modules() if isinstance(each, Encoder)]
+        if len(encoders) == 1:
+            blocks = [BlockParts(each, each) for each in encoders[0].blocks]
+            return ModelMap(model, OWN, blocks, OWN_QUERY_KEY_TAPS, encoders[0])
+    known, blocks = recognise(model, family)
+    query_key = QUERY_KEY_TAPS.get(known.name) if family is None else None
+    if query_key is not None and not has(blocks[0].parts, query_key.query.path):
+        query_key = None
+    return ModelMap(model, known, blocks, query_key, None)
+
+
+def linear_weight(module: Any) -> Tensor | None:
+    """Give the matrix [out, in] of a linear map, whatever the library calls it."""
+    weight = getattr(module, "weight", None)
+    if isinstance(module, nn.Sequential) and len(module):
+        return linear_weight(module[0])
+    if not isinstance(weight, Tensor) or weight.ndim != 2 or isinstance(module, nn.Embedding):
+        return None
+    return weight.detach().mT if hasattr(module, "nx") else weight.detach()
+
+
+def _fused(attention: Any, part: str) -> Tensor | None:
+    if part == "out":
+        return linear_weight(attention.out_proj)
+    if attention.in_proj_weight is None:
+        return None
+    index = ("query", "key", "value").index(part)
+    return attention.in_proj_weight.detach().chunk(3, dim=0)[index]

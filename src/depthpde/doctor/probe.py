@@ -1,0 +1,300 @@
+"""probe(model, batch) → Trajectory: look at any Transformer while it works, and change nothing.
+
+    outputs of the probed pass = outputs of the unprobed pass, to the bit
+
+Hooks only: no copy of the model, no other attention implementation, no weight or mode left
+different. The equality is checked each time, with torch's fused encoder layers off in both passes
+(they cannot be looked into). What could not be measured is said, with the reason.
+"""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import ExitStack
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from depthpde.doctor.activations import Activations, as_field, fast_paths_off, watching
+from depthpde.doctor.baseline import add_baseline
+from depthpde.doctor.depth_profile import DepthProfile
+from depthpde.doctor.influence import add_influence
+from depthpde.doctor.loss import gradients_of, training_loss
+from depthpde.doctor.measurements import GROUPS, ON_REQUEST, Measurements
+from depthpde.doctor.model_map import ModelMap, model_map
+from depthpde.errors import check_name
+from depthpde.insertion.causality import check_causality
+from depthpde.insertion.compiled import check_not_compiled
+from depthpde.insertion.family import Family
+from depthpde.insertion.record import quiet
+from depthpde.measures import energy, gradient
+
+Batch = Tensor | tuple[Any, ...] | Mapping[str, Any]
+Loss = Callable[..., Tensor]
+
+
+def probe(
+    model: nn.Module,
+    batch: Batch,
+    *,
+    labels: Tensor | None = None,
+    loss: Loss | None = None,
+    family: Family | None = None,
+    groups: Collection[str] = GROUPS,
+    baseline: bool = True,
+    causality: bool = True,
+    check: bool = True,
+    light: bool = False,
+) -> DepthProfile:
+    """Measure what happens to the field on its way through a model.
+
+    The model runs in eval mode and is left as it was: weights, gradients, modes, random numbers.
+
+    Args:
+        model: One of our models, or one of a family that `insertion` knows.
+        batch: What the model is called with: one tensor, or its positional or named arguments.
+        labels: What it should say: class of each sequence, or token of each site; for gradients.
+        loss: Takes the output (and the labels, if given) and gives the loss instead.
+        family: The description of a family that is not known.
+        groups: Which measures: out of drift, rank, energy, attention, coupling, spectrum; and
+            lyapunov, which is dear and must be asked for.
+        baseline: Whether to run a random network of the same shapes beside it.
+        causality: Whether to try if the future leaks, in a model that must not let it.
+        check: Whether to compare the probed outputs with the unprobed ones.
+        light: Leave out what is dear and no verdict needs.
+    """
+    began = time.perf_counter()
+    check_not_compiled(model, "probing")
+    for name in groups:
+        check_name("groups", name, (*GROUPS, *ON_REQUEST))
+    args, named = arguments(batch)
+    check_batch(model, args, named)
+    body = model_map(model, family)
+    asked = labels is not None or loss is not None
+    if labels is not None and loss is None and takes_labels(model):
+        named = {**named, "labels": labels}
+    layers = energy.diffusion_layers(model)
+    with ExitStack() as stack:
+        stack.callback(fast_paths_off())
+        stack.enter_context(torch.random.fork_rng(devices=_cuda(model)))
+        stack.enter_context(quiet(model))
+        with torch.set_grad_enabled(asked):
+            plain = model(*args, **named) if check else None
+            with watching(body, keep_graph=asked, layers=layers) as passage:
+                output = model(*args, **named)
+                _check_seen(body, passage)
+                survey = Measurements(body, passage, light=light)
+                if asked:
+                    _add_gradients(survey, training_loss(output, labels, loss))
+            faithful = same_outputs(plain, output) if check else None
+        survey.take(groups)
+        facts = _facts(passage, args, named)
+        if "energy.dirichlet" in survey.series:
+            facts["energy_rises"] = energy.rises(survey.series["energy.dirichlet"].finite())
+        if layers and "coupling" in groups:
+            facts |= add_influence(survey, layers, lambda: model(*args, **named))
+        if baseline:
+            add_baseline(survey, args, named, groups)
+    if not asked:
+        survey.missing["gradient"] = "no loss given: pass labels= or a loss function"
+    if causality:
+        _add_leak(survey, facts, args, named)
+    return _trajectory(survey, facts, faithful, began)
+
+
+def arguments(batch: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Read a batch as the positional and named arguments of a model."""
+    if isinstance(batch, Tensor):
+        return (batch,), {}
+    if isinstance(batch, Mapping):
+        return (), dict(batch)
+    if isinstance(batch, tuple | list):
+        return tuple(batch), {}
+    raise ValueError(
+        "`batch` must be a tensor, a tuple or a mapping of the model's arguments, "
+        f"got {type(batch).__name__}"
+    )
+
+
+def check_batch(model: nn.Module, args: tuple[Any, ...], named: dict[str, Any]) -> None:
+    """Refuse a batch that is empty or lies elsewhere than the model."""
+    tensors = [each for each in (*args, *named.values()) if isinstance(each, Tensor)]
+    if not tensors:
+        raise ValueError("`batch` must hold at least one tensor, got none")
+    for tensor in tensors:
+        if tensor.numel() == 0:
+            raise ValueError(
+                f"`batch` must hold at least one sequence, got a tensor of shape "
+                f"{list(tensor.shape)}"
+            )
+    weight = next(model.parameters(), None)
+    for tensor in tensors:
+        if weight is not None and tensor.device != weight.device:
+            raise ValueError(
+                f"`batch` must be on the model's device {weight.device}, got {tensor.device}; "
+                f"move it with .to({str(weight.device)!r})"
+            )
+
+
+def takes_labels(model: nn.Module) -> bool:
+    """Tell whether a model takes labels and gives its own loss, as Hugging Face's do."""
+    return "labels" in inspect.signature(model.forward).parameters
+
+
+def same_outputs(first: Any, second: Any) -> bool | None:
+    """Tell whether two outputs are equal to the bit; None if there is no tensor to compare."""
+    ours, theirs = list(_tensors(first)), list(_tensors(second))
+    if not ours:
+        return None
+    if len(ours) != len(theirs):
+        return False
+    pairs = zip(ours, theirs, strict=True)
+    return all(torch.equal(torch.nan_to_num(a), torch.nan_to_num(b)) for a, b in pairs)
+
+
+def _tensors(output: Any) -> list[Tensor]:
+    if isinstance(output, Tensor):
+        return [output.detach()]
+    if isinstance(output, Mapping):
+        output = list(output.values())
+    if isinstance(output, tuple | list):
+        return [tensor for each in output for tensor in _tensors(each)]
+    return []
+
+
+def _check_seen(body: ModelMap, passage: Activations) -> None:
+    if len(passage.stream) != len(body.blocks) + 1:
+        raise ValueError(
+            f"`model` must run its {len(body.blocks)} blocks when it is called, but "
+            f"{len(passage.stream)} of {len(body.blocks) + 1} depths were seen; pass the part that "
+            "runs, such as model.encoder, or describe it with family=…"
+        )
+    mask = passage.valid_mask
+    if mask is not None and not mask.any():
+        raise ValueError("`batch` must hold at least one real token, got padding alone")
+
+
+def _add_gradients(survey: Measurements, loss: Tensor) -> None:
+    body, passage = survey.anatomy, survey.passage
+    found = gradients_of(loss, body.model, passage.nodes)
+    if isinstance(found, str):
+        survey.missing["gradient"] = found
+        return
+    stream, weights = found
+    first = body.batch_first(0)
+    fields = [as_field(stream[depth], batch_first=first) for depth in sorted(stream)]
+    norms = gradient.stream_norms(fields, passage.valid_mask)
+    survey.add("gradient.stream", "‖∂loss/∂u‖", survey.depths, norms.tolist())
+    amplified = gradient.amplification(fields, passage.valid_mask)
+    survey.add("gradient.amplification", "‖g_l‖ / ‖g_L‖", survey.depths, amplified.tolist())
+    groups = gradient.norms_by_group(weights, block_of(body))
+    survey.add("gradient.weights", "‖∂loss/∂w‖ of each part", list(groups), list(groups.values()))
+
+
+def block_of(body: ModelMap) -> Callable[[str], str]:
+    """Give the function that names the block of a weight, or the part it stands in."""
+    owners: dict[int, str] = {}
+    for k, block in enumerate(body.blocks, start=1):
+        owners |= {id(weight): f"block {k}" for weight in block.parts.parameters()}
+    names = {name: owners.get(id(weight)) for name, weight in body.model.named_parameters()}
+    return lambda name: names.get(name) or name.split(".")[0]
+
+
+def _facts(passage: Activations, args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
+    facts: dict[str, Any] = {"dim": passage.stream[0].shape[2]}
+    mask = passage.valid_mask
+    for depth, u in sorted(passage.stream.items()):
+        real = u if mask is None else u[mask]
+        if not real.isfinite().all():
+            facts["not_finite"] = depth
+            break
+    told = [each for name, each in named.items() if name not in ("labels", "position_ids")]
+    facts["constant_input"] = _is_constant((*args, *told), mask)
+    return facts
+
+
+def _is_constant(values: Iterable[Any], mask: Tensor | None) -> bool:
+    """Tell whether every sequence of the input is one token again and again."""
+    fields = [v for v in values if isinstance(v, Tensor) and v.ndim >= 2 and v.dtype != torch.bool]
+    for field in fields:
+        if field.ndim > 3:  # images: sites are the pixels
+            field = field.flatten(2).transpose(1, 2)
+        rows = field if field.ndim == 3 else field[..., None]
+        same = (rows == rows[:, :1]).all(dim=2)
+        if mask is not None and mask.shape == same.shape:
+            same = same | ~mask
+        if not same.all():
+            return False
+    return bool(fields)
+
+
+def _add_leak(
+    survey: Measurements, facts: dict[str, Any], args: tuple[Any, ...], named: dict[str, Any]
+) -> None:
+    body = survey.anatomy
+    if not body.causal:
+        return
+    batch, length = survey.passage.stream[0].shape[:2]
+    first = body.batch_first(0)
+
+    def few(value: Any) -> Any:
+        """Two sequences are enough; every module's output is kept."""
+        rows = isinstance(value, Tensor) and value.ndim > 0 and value.shape[0] == batch
+        return value[:2] if rows and first and batch != length else value
+
+    inputs = tuple(map(few, args)) or {
+        name: few(each) for name, each in named.items() if name != "labels"
+    }
+    try:
+        report = check_causality(body.model, inputs, length_axis=1 if first else 0)
+    except ValueError as error:
+        survey.missing["causality"] = str(error)
+        return
+    facts["leak"] = None if report.leak is None else str(report)
+    facts["causality"] = str(report)
+
+
+def _trajectory(
+    survey: Measurements, facts: dict[str, Any], faithful: bool | None, began: float
+) -> DepthProfile:
+    body, passage = survey.anatomy, survey.passage
+    batch, length = passage.stream[0].shape[:2]
+    mask = passage.valid_mask
+    tokens = batch * length if mask is None else int(mask.sum())
+    alone = 0 if mask is None else int((~mask.any(dim=1)).sum())
+    notes = []
+    if alone:
+        notes.append(f"{alone} of {batch} sequences are padding alone and were left out")
+    entropies = survey.series.get("attention.entropy")
+    looked = passage.inside.get(0, {}).get("query")
+    if entropies is not None and isinstance(looked, Tensor) and looked.shape[0] < batch:
+        notes.append(f"attention was measured on {looked.shape[0]} of {batch} sequences")
+    if faithful is None:
+        survey.missing["self-check"] = "the model's output holds no tensor, or it was not asked for"
+    if faithful is False:
+        notes.append(
+            "the probed outputs differ from the unprobed: the model does not repeat itself"
+        )
+    return DepthProfile(
+        model=type(body.model).__name__,
+        family=body.family.name,
+        blocks=len(body.blocks),
+        parameters=sum(each.numel() for each in body.model.parameters()),
+        sequences=batch - alone,
+        tokens=tokens,
+        causal=body.causal,
+        seconds=time.perf_counter() - began,
+        faithful=faithful,
+        series=survey.series,
+        missing=survey.missing,
+        notes=tuple(notes),
+        facts=facts,
+    )
+
+
+def _cuda(model: nn.Module) -> list[torch.device]:
+    devices = {each.device for each in model.parameters()}
+    return [device for device in devices if device.type == "cuda"]

@@ -1,0 +1,115 @@
+"""Sample: one training pass listened to, for gradients by depth before anything clips them.
+
+    ‖∂loss/∂u_l‖ on the stream and ‖∂loss/∂w‖ of each block, as the backward pass makes them
+
+Hooks stand for one pass only, and keep norms, not tensors. The call itself (which module, which
+arguments) is noted, so that the same batch can be looked at afterwards.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.linalg import vector_norm
+
+from depthpde.doctor.activations import as_field, listening
+from depthpde.doctor.depth_profile import DepthSeries, depth_labels
+from depthpde.doctor.model_map import ModelMap
+from depthpde.doctor.probe import block_of
+
+
+class Sample:
+    """Listens to the next training pass.
+
+    Args:
+        anatomy: The model.
+    """
+
+    def __init__(self, anatomy: ModelMap) -> None:
+        self.anatomy = anatomy
+        self.call: tuple[nn.Module, tuple[Any, ...], dict[str, Any]] | None = None
+        self.sites = (0, 0)
+        self._stream: dict[int, Tensor] = {}
+        self._weights: dict[str, Tensor] = {}
+        self._stack = ExitStack()
+        self._stack.enter_context(listening(anatomy, self._hear))
+        for module in _holders(anatomy):
+            handle = module.register_forward_pre_hook(self._note, with_kwargs=True)
+            self._stack.callback(handle.remove)
+        for name, weight in anatomy.model.named_parameters():
+            if weight.requires_grad:
+                hook = weight.register_post_accumulate_grad_hook(  # type: ignore[no-untyped-call]
+                    _norm_of(self._weights, name)
+                )
+                self._stack.callback(hook.remove)
+
+    def close(self) -> None:
+        """Take every hook away."""
+        self._stack.close()
+
+    def gradients(self) -> dict[str, DepthSeries]:
+        """Give what was heard, as series; empty where no backward pass was heard."""
+        blocks = len(self.anatomy.blocks)
+        found = {}
+        if len(self._stream) == blocks + 1:
+            norms = [float(self._stream[depth]) for depth in range(blocks + 1)]
+            last = norms[-1] or float("nan")
+            labels = depth_labels(blocks)
+            found["gradient.stream"] = DepthSeries(
+                "gradient.stream", "‖∂loss/∂u‖", labels, tuple(norms)
+            )
+            found["gradient.amplification"] = DepthSeries(
+                "gradient.amplification", "‖g_l‖ / ‖g_L‖", labels, tuple(n / last for n in norms)
+            )
+        if self._weights:
+            group, squares = block_of(self.anatomy), dict[str, float]()
+            for name, _ in self.anatomy.model.named_parameters():
+                if name in self._weights:
+                    square = float(self._weights[name]) ** 2
+                    squares[group(name)] = squares.get(group(name), 0.0) + square
+            found["gradient.weights"] = DepthSeries(
+                "gradient.weights", "‖∂loss/∂w‖ of each part, before clipping", tuple(squares),
+                tuple(each**0.5 for each in squares.values()),
+            )  # fmt: skip
+        return found
+
+    def _note(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if self.call is None:
+            self.call = (module, args, dict(kwargs))
+
+    def _hear(self, depth: int, u: Tensor) -> None:
+        if depth == 0 and self.sites == (0, 0):  # of the call that was noted, not of later ones
+            shape = as_field(u, batch_first=self.anatomy.batch_first(0)).shape
+            self.sites = (shape[0], shape[1])
+        if u.requires_grad and depth not in self._stream:
+            self._stream[depth] = torch.zeros(())
+
+            def hear(gradient: Tensor) -> None:
+                self._stream[depth] = vector_norm(gradient, dtype=torch.float64)
+
+            u.register_hook(hear)  # type: ignore[no-untyped-call]
+
+
+def _norm_of(into: dict[str, Tensor], name: str) -> Any:
+    def hook(weight: Tensor) -> None:
+        if weight.grad is not None:
+            into[name] = vector_norm(weight.grad, dtype=torch.float64)
+
+    return hook
+
+
+def _holders(anatomy: ModelMap) -> list[nn.Module]:
+    """List the modules that hold every block; the first that is called is the one to call again."""
+    blocks = {id(block.scope) for block in anatomy.blocks}
+    return [
+        module
+        for module in anatomy.model.modules()
+        if blocks <= {id(each) for each in module.modules()} and _can_be_called(module)
+    ]
+
+
+def _can_be_called(module: nn.Module) -> bool:
+    return not isinstance(module, nn.ModuleList | nn.ModuleDict)

@@ -1,0 +1,104 @@
+"""Thresholds: from which number on a sign is worth watching, and from which it is an illness.
+
+They are data (``thresholds.json``), found by calibration on healthy models and models broken on
+purpose (docs/doctor.md), and can be replaced by a file of the same form.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from depthpde.doctor.condition import Condition
+
+FILE = "thresholds.json"
+
+
+class Grade(StrEnum):
+    """How a sign stands, the best first."""
+
+    HEALTHY = "healthy"
+    WATCH = "watch"
+    ILL = "ill"
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """Where one illness begins."""
+
+    row: str
+    """What its row is called in a diagnosis."""
+    sign: str
+    """The number, in words."""
+    worse: str
+    """``high`` or ``low``: which end is bad."""
+    watch: float
+    ill: float
+    healthy: tuple[float, float]
+    """Least and greatest number of the healthy models of the calibration."""
+    broken: tuple[float, float]
+    """The same of the models broken in this way."""
+    advice: str
+    """What to do about the illness."""
+    mild: str
+    """What to do where it is only worth watching."""
+
+    def grade(self, value: float) -> Grade:
+        """Say how a number stands."""
+        flip = 1.0 if self.worse == "high" else -1.0
+        if math.isnan(value) or flip * value >= flip * self.ill:
+            return Grade.ILL
+        return Grade.WATCH if flip * value >= flip * self.watch else Grade.HEALTHY
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """All thresholds."""
+
+    entropy_floor: float
+    """Share of log n under which a head is said to look at one token."""
+    of: dict[Condition, Threshold]
+
+    @classmethod
+    def read(cls, path: str | Path | None = None) -> Thresholds:
+        """Read thresholds from a file; from the package's own by default."""
+        source = files("depthpde.doctor") / FILE if path is None else Path(path)
+        try:
+            said = json.loads(source.read_text(encoding="utf-8"))
+        except (json.JSONDecodeError, UnicodeDecodeError) as error:
+            raise ValueError(f"`{path}` must be JSON with thresholds, got {error}") from error
+        return cls.from_dict(said, str(path or FILE))
+
+    @classmethod
+    def from_dict(cls, said: Any, name: str = FILE) -> Thresholds:
+        """Build thresholds from what a file says."""
+        try:
+            rows = {
+                Condition(condition): dict(row) for condition, row in said["thresholds"].items()
+            }
+            of = {
+                condition: Threshold(
+                    **row | {name: _range(row[name]) for name in ("healthy", "broken")}
+                )
+                for condition, row in rows.items()
+            }
+            missing = [condition.value for condition in Condition if condition not in of]
+            if missing:
+                raise ValueError(f"without {', '.join(missing)}")
+            return cls(float(said["entropy_floor"]), of)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise ValueError(
+                f"`{name}` must hold thresholds for every illness, got {error}; "
+                "start from depthpde/doctor/thresholds.json"
+            ) from error
+
+
+def _range(ends: list[float | None]) -> tuple[float, float]:
+    """Read a range; JSON knows no infinity, so null stands for it."""
+    low, high = (math.inf if each is None else float(each) for each in ends)
+    return low, high

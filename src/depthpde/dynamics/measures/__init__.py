@@ -1,1 +1,0 @@
-"""One measure a file, each a pure function of tensors."""

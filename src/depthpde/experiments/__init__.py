@@ -1,1 +1,0 @@
-"""Questions: runs, their records, grids of them, and where they are computed."""

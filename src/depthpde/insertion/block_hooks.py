@@ -1,0 +1,124 @@
+"""All hooks of one block: what its call brings, and the junctions inside it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
+
+from depthpde.insertion.family import BlockParts, Family, Tap, attribute
+from depthpde.insertion.hook_points import TensorPoint
+from depthpde.insertion.masks import packed_segments, valid_mask
+from depthpde.insertion.tensor_hook import Call, HookedLayer, TensorHook, argument_names
+
+
+class BlockHooks:
+    """The hooks of one block, there while something is placed in it."""
+
+    def __init__(self, family: Family, block: BlockParts) -> None:
+        self.family, self.block, self.call = family, block, Call()
+        self.junctions: dict[Tap, TensorHook] = {}
+        self.handle: RemovableHandle | None = None
+        self.last: RemovableHandle | None = None
+        self.arguments = argument_names(block.scope)
+        self.batch_first = not family.batch_first or bool(
+            attribute(block.parts, family.batch_first)
+        )
+
+    def add(self, place: TensorPoint, placed: HookedLayer) -> None:
+        """Let a layer act at a place."""
+        if self.handle is None:
+            self.handle = self.block.scope.register_forward_pre_hook(
+                self.begin, with_kwargs=True, prepend=True
+            )
+        junction = self._at(place.tap)
+        junction.placed = sorted((*junction.placed, placed), key=lambda each: each.rank)
+        for tap in place.rejoin:
+            self._at(tap).joins.append(placed.name)
+        if place.rejoin:
+            self._at(place.rejoin[-1]).settles.append(placed.name)
+        if self.last is not None:
+            self.last.remove()
+        self.last = self.block.scope.register_forward_hook(self.end)  # behind every junction's
+
+    def discard(self, name: str) -> None:
+        """Take a layer out, and every hook that nothing needs any more."""
+        for tap, junction in list(self.junctions.items()):
+            junction.placed = [each for each in junction.placed if each.name != name]
+            junction.joins = [each for each in junction.joins if each != name]
+            junction.settles = [each for each in junction.settles if each != name]
+            if not junction.placed and not junction.joins:
+                junction.handle.remove()
+                del self.junctions[tap]
+        if not self.junctions and self.handle is not None:
+            self.handle.remove()
+            self.handle = None
+            if self.last is not None:
+                self.last.remove()
+                self.last = None
+
+    def end(self, module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
+        """Forget a call that has ended."""
+        self.call.clear()
+
+    def begin(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Read the padding mask and the cache of a call that begins."""
+        family, call = self.family, self.call
+        call.clear()
+        u = self._given(self.arguments[0], args, kwargs)
+        if u.is_nested:
+            raise ValueError(
+                f"`{self.arguments[0]}` must be a padded tensor where something is inserted, got a "
+                "nested tensor; use .to_padded_tensor(0.0) and a padding mask"
+            )
+        for name in family.causal_arguments:
+            if self._given(name, args, kwargs) is True:
+                self._refuse_symmetric(name)
+        if family.padding is not None:
+            mask = self._given(family.padding.argument, args, kwargs)
+            call.valid = valid_mask(mask, family.padding, self._sites(u))
+            call.segments = packed_segments(mask, family.padding, self._sites(u))
+        if family.cache is not None:
+            self._read_cache(self._given(family.cache.argument, args, kwargs))
+
+    def _sites(self, u: Tensor) -> tuple[int, int]:
+        """Read batch and length of a field in the family's layout."""
+        if u.ndim == 2:
+            return 1, u.shape[0]
+        return (u.shape[0], u.shape[1]) if self.batch_first else (u.shape[1], u.shape[0])
+
+    def _given(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if name in kwargs:
+            return kwargs[name]
+        k = self.arguments.index(name) if name in self.arguments else len(args)
+        return args[k] if k < len(args) else None
+
+    def _read_cache(self, cache: Any) -> None:
+        told = self.family.cache
+        if cache is None or told is None:
+            return
+        if told.refusal:
+            raise ValueError(f"`{told.argument}` must be None, got a cache: {told.refusal}")
+        seen = cache.get_seq_length(attribute(self.block.parts, told.index))
+        if not isinstance(seen, int):
+            raise ValueError(
+                f"`{told.argument}` must be a cache that grows, got {type(cache).__name__}; "
+                "use a DynamicCache, or use_cache=False"
+            )
+        self.call.cache, self.call.seen = cache, seen
+
+    def _refuse_symmetric(self, argument: str) -> None:
+        for junction in self.junctions.values():
+            for placed in junction.placed:
+                if not placed.causal:
+                    raise ValueError(
+                        f"`{argument}=True` asks for causal attention, but {placed.name!r} is "
+                        "symmetric and would show every site its future; insert with causal=True"
+                    )
+
+    def _at(self, tap: Tap) -> TensorHook:
+        if tap not in self.junctions:
+            module = self.block.parts.get_submodule(tap.path)
+            self.junctions[tap] = TensorHook(tap, module, self.call, batch_first=self.batch_first)
+        return self.junctions[tap]

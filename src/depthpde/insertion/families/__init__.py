@@ -1,0 +1,1 @@
+"""Where each position is in the models of each library, as data."""

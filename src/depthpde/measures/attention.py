@@ -1,0 +1,135 @@
+"""Attention: how widely each head looks, and how its looking differs.
+
+    entropy               H_i / log n_i,   H_i = −Σ_j K_ij log K_ij,   n_i sites that i may see
+    KL, JS                between the rows of two kernels: of two layers, or of two models
+    doubly-stochastic gap ½ mean_j |Σ_i K_ij − 1|: 0 where every site is looked at equally
+
+Rows of padding, and rows that see one site alone, say nothing and are left out.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from depthpde.shapes import Mask
+
+
+def entropy(weights: Tensor, seen: Tensor | None = None) -> Tensor:
+    """Measure how widely each head looks.
+
+        mean_i H_i / log n_i  ∈ [0, 1]        0: at one site; 1: at all alike
+
+    Args:
+        weights: [batch, heads, length, length], rows summing to one.
+        seen: True where a site may be seen, broadcastable to the weights; None for everywhere.
+
+    Returns:
+        [batch, heads]; NaN where no row could be measured.
+    """
+    choices = _choices(weights, seen)
+    counted = choices > 1
+    rows = torch.special.entr(_plain(weights, seen)).sum(dim=-1)
+    share = rows / torch.where(counted, choices, 2).log()
+    return _mean(share.clamp(0.0, 1.0), counted)
+
+
+def kl(first: Tensor, second: Tensor, seen: Tensor | None = None) -> Tensor:
+    """Measure how badly a second kernel tells where a first one looks, in nats.
+
+        mean_i Σ_j K_ij log(K_ij / M_ij)  ≥ 0
+
+    Infinite where the first looks at what the second never sees.
+
+    Returns:
+        [batch, heads].
+    """
+    _check_alike(first, second)
+    p, q = _plain(first, seen), _plain(second, seen)
+    rows = (torch.special.xlogy(p, p) - torch.special.xlogy(p, q)).sum(dim=-1)
+    return _mean(rows.clamp_min(0.0), _choices(first, seen) > 1)
+
+
+def js(first: Tensor, second: Tensor, seen: Tensor | None = None) -> Tensor:
+    """Measure how differently two kernels look, symmetrically.
+
+        mean_i (KL(K_i ‖ m_i) + KL(M_i ‖ m_i)) / 2 log 2  ∈ [0, 1],    m = (K + M)/2
+
+    Returns:
+        [batch, heads].
+    """
+    _check_alike(first, second)
+    p, q = _plain(first, seen), _plain(second, seen)
+    rows = torch.special.entr((p + q) / 2) - (torch.special.entr(p) + torch.special.entr(q)) / 2
+    share = rows.sum(dim=-1) / math.log(2.0)
+    return _mean(share.clamp(0.0, 1.0), _choices(first, seen) > 1)
+
+
+def doubly_stochastic_gap(weights: Tensor, valid_mask: Mask | None = None) -> Tensor:
+    """Measure how far a kernel is from giving every site the same attention.
+
+        ½ mean_j |Σ_i K_ij − 1|  ∈ [0, 1)
+
+    0 for a doubly stochastic kernel, which conserves the mean of the field as diffusion does.
+
+    Args:
+        weights: [batch, heads, length, length].
+        valid_mask: True = real token.
+
+    Returns:
+        [batch, heads].
+    """
+    weights = weights.detach().to(torch.promote_types(weights.dtype, torch.float32))
+    if valid_mask is None:
+        valid_mask = weights.new_ones(weights.shape[0], weights.shape[-1], dtype=torch.bool)
+    real = torch.where(valid_mask[:, None, :, None], weights, 0.0)
+    received = torch.where(valid_mask[:, None, :], (real.sum(dim=-2) - 1).abs(), 0.0)
+    return received.sum(dim=-1) / (2 * valid_mask.sum(dim=1)[:, None])
+
+
+def seen_pairs(
+    length: int, valid_mask: Mask | None, *, causal: bool, device: torch.device | None = None
+) -> Tensor | None:
+    """Tell which site may see which, [batch | 1, 1, length, length]; None if all see all.
+
+    Args:
+        length: Number of sites.
+        valid_mask: True = real token.
+        causal: Whether a site sees only itself and what stands before it.
+        device: Where the answer is wanted; where the mask is unless given.
+    """
+    seen = None
+    if valid_mask is not None:
+        seen = (valid_mask[:, :, None] & valid_mask[:, None, :])[:, None]
+    if causal:
+        if device is None and valid_mask is not None:
+            device = valid_mask.device
+        cache = torch.ones(length, length, dtype=torch.bool, device=device).tril()[None, None]
+        seen = cache if seen is None else seen & cache
+    return seen
+
+
+def _plain(weights: Tensor, seen: Tensor | None) -> Tensor:
+    weights = weights.detach().to(torch.promote_types(weights.dtype, torch.float32))
+    return weights if seen is None else torch.where(seen, weights, 0.0)
+
+
+def _choices(weights: Tensor, seen: Tensor | None) -> Tensor:
+    """Count the sites that each row may see, [batch, heads, length]."""
+    if seen is None:
+        return torch.full(weights.shape[:-1], weights.shape[-1], device=weights.device)
+    return seen.expand(weights.shape).sum(dim=-1)
+
+
+def _mean(rows: Tensor, counted: Tensor) -> Tensor:
+    return torch.where(counted, rows, 0.0).sum(dim=-1) / counted.sum(dim=-1)
+
+
+def _check_alike(first: Tensor, second: Tensor) -> None:
+    if first.shape != second.shape:
+        raise ValueError(
+            f"`second` must have the shape of `first`, {list(first.shape)}, got "
+            f"{list(second.shape)}; average the heads first where their numbers differ"
+        )

@@ -1,0 +1,76 @@
+"""Learned ratios: every feature a tick, one row for each place in the network."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from depthpde.pages.svg import (
+    AxisScale,
+    bottom_axis,
+    drawing,
+    element,
+    group,
+    line,
+    room_for,
+    shorten,
+    text,
+)
+
+ROW, TOP = 26.0, 20.0
+
+
+def ratios(
+    sites: Mapping[str, Sequence[float]],
+    *,
+    bound: float | None = None,
+    start: float | None = None,
+    title: str = "Learned ratios by feature and depth",
+    width: float = 560.0,
+) -> str:
+    """Draw for each place the ratios that its features have learned, and their mean.
+
+    Args:
+        sites: Place → ratios, in the order of depth.
+        bound: The largest ratio that can be learned; ends the axis.
+        start: Where all ratios began; a dashed line.
+        title: What the figure is.
+        width: In pixels.
+    """
+    known = {name: [v for v in each if math.isfinite(v)] for name, each in sites.items()}
+    known = {name: each for name, each in known.items() if each}
+    largest = max((v for each in known.values() for v in each), default=0.25)
+    names = [shorten(name, 34) for name in known]
+    scale = AxisScale(0.0, max(bound or 0.0, largest) or 0.25, room_for(names) + 14, width - 60)
+    bottom = TOP + ROW * len(known)
+    parts = [bottom_axis(scale, bottom, "ratio r")]
+    if start is not None and scale.inside(start):
+        x = scale.at(start)
+        parts += [line(x, TOP - 4, x, bottom, "zero"), text(x, 12, "start", "tick", "middle")]
+    for index, values in enumerate(known.values()):
+        parts.append(_row(names[index], values, scale, TOP + ROW * (index + 0.5), width))
+    said = "; ".join(f"{name}: mean {_mean(each):.3f}" for name, each in known.items())
+    return drawing(width, bottom + 40, *parts, title=title, description=said)
+
+
+def _row(name: str, values: Sequence[float], scale: AxisScale, y: float, width: float) -> str:
+    rug = " ".join(f"M{scale.at(v):.1f},{y - 8:.1f}v16" for v in sorted(values))
+    mean = _mean(values)
+    ends = f"{min(values):.3f} to {max(values):.3f}"
+    return group(
+        text(0, y + 4, name),
+        line(scale.start, y, scale.end, y, "grid"),
+        element("path", d=rug, kind="rug-ours", stroke_opacity=_faint(len(values))),
+        element("circle", cx=scale.at(mean), cy=y, r=4.5, kind="mark-ours"),
+        text(width, y + 4, f"{mean:.3f}", "", "end"),
+        title=f"{name}: mean {mean:.3f}, {ends} over {len(values)} values",
+    )
+
+
+def _faint(count: int) -> float:
+    """Make many ticks fainter, so that where they crowd still shows."""
+    return max(0.1, min(0.6, 40 / count))
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)

@@ -1,0 +1,1 @@
+"""The experiments of both papers, one a file."""

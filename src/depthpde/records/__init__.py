@@ -1,0 +1,1 @@
+"""What is known of runs: plain files, their statistics and verdicts, readable without torch."""

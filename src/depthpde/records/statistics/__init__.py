@@ -1,0 +1,1 @@
+"""Paired differences, intervals and exact p-values: pure functions of numbers."""

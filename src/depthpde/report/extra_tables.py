@@ -1,0 +1,113 @@
+"""What stands beside the claims of a grid: what its layers became, and how far one task decides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from depthpde.pages.formatting import format_interval, plain, short_tasks, signed
+from depthpde.records.record import Record
+from depthpde.records.run_model import placements
+from depthpde.records.statistics.paired import mean
+from depthpde.report.evidence import Evidence, over_all
+from depthpde.report.learned_filters import BANDS, learned_ratios, learned_weights, start_and_bound
+from depthpde.report.probes import measured_bands
+
+Rows = list[dict[str, str]]
+
+
+def extra_tables(evidence: Evidence) -> dict[str, Rows]:
+    """Return the tables beside the claims, title → rows; what has nothing to show is left out."""
+    found = {
+        "what the layers became (over features, blocks, runs and tasks)": became(evidence),
+        "where diffusion went when several positions had it at once": went(evidence),
+        "mean difference when one task is left out": left_out(evidence),
+    }
+    return {title: rows for title, rows in found.items() if rows}
+
+
+def became(evidence: Evidence) -> Rows:
+    """Tell ratios, weights and the energy kept by band of every variant with one learned layer."""
+    rows: Rows = []
+    for variant in evidence.others:
+        records = evidence.records(variant)
+        ratios = [each for values in learned_ratios(records).values() for each in values]
+        if not ratios or len(placements(records[0].config)) != 1:
+            continue
+        start, bound = start_and_bound(records[0].config)
+        row: dict[str, str] = {
+            "variant": plain(variant),
+            "ratio": f"{mean(ratios):.3f}",
+            "from … to": f"{min(ratios):.3f} … {max(ratios):.3f}",
+            "start, bound": "" if start is None else f"{start:g}, {bound:g}",
+            "weights": _weights(records),
+        }
+        rows.append(row | _kept(records))
+    if not any(row["weights"] for row in rows):
+        rows = [{name: each for name, each in row.items() if name != "weights"} for row in rows]
+    return rows
+
+
+def went(evidence: Evidence) -> Rows:
+    """Tell what ratio each position learned where several were there at once, largest first."""
+    rows: Rows = []
+    for variant in evidence.others:
+        records = evidence.records(variant)
+        if not records or len(placements(records[0].config)) < 2:
+            continue
+        found: dict[str, list[float]] = {}
+        for site, values in learned_ratios(records).items():
+            found.setdefault(plain(site.position), []).extend(values)
+        start, bound = start_and_bound(records[0].config)
+        rows += [
+            {
+                "variant": plain(variant),
+                "position": place,
+                "ratio": f"{mean(values):.3f}",
+                "from … to": f"{min(values):.3f} … {max(values):.3f}",
+                "start, bound": "" if start is None else f"{start:g}, {bound:g}",
+            }
+            for place, values in sorted(found.items(), key=lambda row: -mean(row[1]))
+        ]
+    return rows
+
+
+def left_out(evidence: Evidence) -> Rows:
+    """Tell every variant's mean difference over all tasks but one: does a single task decide?"""
+    if len(evidence.tasks) < 3:
+        return []
+    short = short_tasks(evidence.tasks)
+    rest = {
+        f"without {short[task]}": over_all(
+            evidence.select(tasks=[each for each in evidence.tasks if each != task])
+        )
+        for task in evidence.tasks
+    }
+    return [
+        {"variant": plain(variant)}
+        | {
+            name: f"{signed(found[variant].mean)} {format_interval(found[variant].interval)}"
+            if variant in found
+            else "…"
+            for name, found in rest.items()
+        }
+        for variant in evidence.others
+    ]
+
+
+def _weights(records: Sequence[Record]) -> str:
+    """Spell the mean weight of every scale of a mix; of a gated one, where the gate is silent."""
+    found = learned_weights(records)
+    return ", ".join(f"{name} {mean(values):.2f}" for name, values in found.items())
+
+
+def _kept(records: Sequence[Record]) -> dict[str, str]:
+    """Tell which share of the energy of each band comes out of the layers."""
+    shares: list[list[float]] = []
+    for energies in measured_bands(records).values():
+        before, after = energies.get("before"), energies.get("after")
+        if before and after and all(each > 0 for each in before):
+            shares.append([b / a for a, b in zip(before, after, strict=True)])
+    return {
+        f"keeps {band}": f"{mean(list(each)):.2f}" if each else "–"
+        for band, each in zip(BANDS, zip(*shares, strict=True) if shares else [()] * 4, strict=True)
+    }

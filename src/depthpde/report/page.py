@@ -1,0 +1,169 @@
+"""Results → one page that needs nothing else: no network, no script, light, dark and paper."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from depthpde import __version__
+from depthpde.files import write_whole
+from depthpde.pages.formatting import format_p, plain, signed
+from depthpde.pages.style import CSS, csp_hash
+from depthpde.records.findings import typeset
+from depthpde.records.record import RUNS, Broken
+from depthpde.records.results import Results, read_results
+from depthpde.report.claims import judge_all
+from depthpde.report.evidence import gather
+from depthpde.report.export import write_figures, write_tables
+from depthpde.report.grid_section import GridSection, write_grid_section
+from depthpde.report.learning_curves import unread_curve
+from depthpde.report.probes import WORDS, unread_probe
+from depthpde.report.provenance import list_environments, run_rows
+from depthpde.report.variant_section import cell_anchor, variant_anchor
+
+PAGE = "report.html"
+FIRST = "placement"
+"""The grid that leads the page where it is there."""
+MARKS = {"confirmed": "✓", "partly": "≈", "not confirmed": "✗", "undecided": "?"}
+TONES = {"confirmed": "confirmed", "not confirmed": "refused"}
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What was written, and what it was written from."""
+
+    page: Path
+    results: Results
+    chapters: tuple[GridSection, ...]
+
+
+def write_report(
+    results: Path | Sequence[Path], out: Path | None = None, *, paper: bool = False
+) -> Path:
+    """Write the page, its tables and its figures, and return the page; see `make_report`."""
+    return make_report(results, out, paper=paper).page
+
+
+def make_report(
+    results: Path | Sequence[Path], out: Path | None = None, *, paper: bool = False
+) -> Report:
+    """Write the page, its tables and its figures; the same records give the same bytes.
+
+    Args:
+        results: One results folder or several.
+        out: Where to; the folder ``report`` inside the first results folder if not given.
+        paper: Write every figure as PDF too; needs the ``paper`` extra.
+    """
+    places = [results] if isinstance(results, Path) else list(results)
+    found = read_results(places)
+    found = replace(found, broken=(*found.broken, *_unread_parts(found)))
+    folder = places[0] / "report" if out is None else out
+    folder.mkdir(parents=True, exist_ok=True)
+    chapters = write_grid_sections(found)
+    evidence = [each.evidence for each in chapters]
+    found = replace(found, findings=judge_all(evidence, found.findings))
+    write_tables(chapters, folder)
+    write_figures(chapters, folder, pdf=paper)
+    inside = len(places) == 1 and folder.resolve().parent == places[0].resolve()
+    page = render_page(found, chapters, runs=f"../{RUNS}" if inside else "")
+    return Report(write_whole(folder / PAGE, page), found, tuple(chapters))
+
+
+def write_grid_sections(results: Results) -> list[GridSection]:
+    """Write one chapter a grid, the leading one first; a grid without any run is left out."""
+    names = sorted(results.grids, key=lambda name: (name != FIRST, name))
+    evidence = [gather(results.grids[name], results.records) for name in names]
+    return [write_grid_section(each) for each in evidence if each.runs]
+
+
+def render_page(results: Results, chapters: Sequence[GridSection], *, runs: str = "") -> str:
+    """Render the page; everything that comes from a record is escaped.
+
+    Args:
+        results: What was read.
+        chapters: What is shown of it.
+        runs: Where the page finds the folder of runs; no links to them if empty.
+    """
+    from jinja2 import Environment, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    template = environment.from_string(
+        (files("depthpde.report") / "page.html").read_text(encoding="utf-8")
+    )
+    machines = list_environments(results.records)
+    return template.render(
+        version=__version__,
+        hash=csp_hash(),
+        style=Markup(CSS),
+        summary=_summary(results),
+        first=chapters[0] if chapters else None,
+        chapters=chapters,
+        table=lambda chapter: Markup(chapter.table.html(_link(chapter))),
+        cost=lambda chapter: Markup(chapter.cost.html(_link(chapter))),
+        rows={each.evidence.name: run_rows(each.evidence, machines) for each in chapters},
+        environments=machines,
+        findings=results.findings,
+        broken=[(each.path.as_posix(), each.reason) for each in results.broken],
+        folder=runs,
+        plain=plain,
+        main=set(WORDS),
+        mark=lambda verdict: MARKS[verdict],
+        tone=lambda verdict: TONES.get(verdict, ""),
+        between=_between,
+        chance=lambda p: "" if p is None else format_p(p),
+        value=_value,
+    )
+
+
+def _unread_parts(results: Results) -> list[Broken]:
+    """Return the curves and probes that cannot be read, by their paths inside the folder."""
+    records = results.records.values()
+    parts = [part for each in records for part in (*unread_curve(each), *unread_probe(each))]
+    return [_local(each) for each in parts]
+
+
+def _local(part: Broken) -> Broken:
+    """Name a part of a run from its results folder on."""
+    place = part.path.parents[2]
+    return Broken(part.path.relative_to(place), part.reason.replace(f"{place}/", ""))
+
+
+def _summary(results: Results) -> str:
+    finished = sum(record.result is not None for record in results.records.values())
+    tasks = sorted({record.task for record in results.records.values()})
+    seeds = {record.seed for record in results.records.values()}
+    parts = [f"{finished} of {len(results.records)} runs finished", ", ".join(tasks)]
+    parts.append(f"{len(seeds)} seed" + ("" if len(seeds) == 1 else "s"))
+    if results.broken:
+        parts.append(f"{len(results.broken)} unread")
+    return " · ".join(each for each in parts if each)
+
+
+def _link(chapter: GridSection) -> Callable[[tuple[str, str]], str]:
+    """Return where the numbers of tables lead: a cell to its runs, a mean to its article."""
+
+    def link(cell: tuple[str, str]) -> str:
+        task, variant = cell
+        if task:
+            return f"#{cell_anchor(chapter.evidence, task, variant)}"
+        if variant == chapter.evidence.baseline:
+            return "#runs"
+        return f"#{variant_anchor(chapter.evidence, variant)}"
+
+    return link
+
+
+def _between(interval: tuple[float, float] | None) -> str:
+    if interval is None:
+        return ""
+    return f"[{signed(interval[0], 2)}, {signed(interval[1], 2)}]"
+
+
+def _value(value: Any) -> str:
+    return typeset(f"{value:.4g}" if isinstance(value, float) else str(value))

@@ -1,0 +1,149 @@
+"""What the numbers say, in sentences: which variant helps, which harms, and against what."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from depthpde.pages.formatting import counted, format_interval, format_p, plain, signed
+from depthpde.records.record import Record
+from depthpde.records.run_model import VariantRole
+from depthpde.records.statistics.paired import LEVEL
+from depthpde.records.statistics.stratified import Overall
+from depthpde.records.ungrouped import BASELINE, UNGROUPED
+from depthpde.report.evidence import Evidence, lacking, over_all
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """One thing that the numbers say."""
+
+    mark: str
+    """A sign beside it, so that nothing is told by colour alone."""
+    tone: str
+    """``ours``, ``warning`` or ``plain``."""
+    strong: str
+    """What it says."""
+    text: str
+    """On what grounds."""
+
+
+def judge(evidence: Evidence) -> list[Sentence]:
+    """Say what a grid shows, the most important first.
+
+    A variant is said to help or harm only if it has six pairs on every task, its p, corrected for
+    all variants of the grid, is at most 5 %, and its interval leaves out zero. The best variant is
+    chosen by the same numbers that describe it: its corrected p allows for the choice, its
+    interval does not.
+    """
+    overall = over_all(evidence)
+    ours = {name: o for name, o in overall.items() if evidence.role(name) is VariantRole.OURS}
+    controls = {
+        name: o for name, o in overall.items() if evidence.role(name) is VariantRole.CONTROL
+    }
+    said = _unfinished(evidence)
+    if not overall:
+        return said or [_nothing(evidence)]
+    if not ours or not controls:  # a grid about more than diffusion: all are judged alike
+        ours, controls = overall, {}
+    best = max(ours, key=lambda name: ours[name].mean)
+    few = lacking(evidence, best) or ours[best].warning
+    said = [*_best(best, ours, len(overall), few), *_against(evidence, best, controls), *said]
+    worst = min(ours, key=lambda name: ours[name].mean)
+    if ours[worst].mean < 0 and not lacking(evidence, worst) and _apart(ours[worst], "p_holm"):
+        grounds = _grounds(ours[worst], len(overall))
+        said.insert(1, Sentence("▼", "warning", f"{_title(worst)} harms:", grounds))
+    return said
+
+
+def _apart(found: Overall, p: str) -> bool:
+    """Say whether a difference is shown: by its p and by its interval, which may disagree."""
+    return bool(found.clear and getattr(found, p) <= LEVEL)
+
+
+def _best(best: str, ours: dict[str, Overall], compared: int, few: str | None) -> list[Sentence]:
+    found, grounds = ours[best], _grounds(ours[best], compared)
+    if found.mean > 0 and not few and _apart(found, "p_holm"):
+        most = " most" if len(ours) > 1 else ""
+        return [Sentence("▲", "ours", f"{_title(best)} helps{most}:", grounds)]
+    which = f"the best of {len(ours)}, {plain(best)}" if len(ours) > 1 else plain(best)
+    if few:
+        return [Sentence("?", "plain", "Too few pairs to tell:", f"{which}, is at {grounds}")]
+    words = "Nothing is" if len(ours) > 1 else f"{_title(best)} is not"
+    return [Sentence("–", "plain", f"{words} shown to help:", f"{which}, is at {grounds}")]
+
+
+def _against(evidence: Evidence, best: str, controls: dict[str, Overall]) -> list[Sentence]:
+    """Compare the best of ours with the best control, seed by seed."""
+    if not controls:
+        return []
+    control = max(controls, key=lambda name: controls[name].mean)
+    pair = evidence.select(variants=[best, control])
+    found = over_all(pair, against=control).get(best)
+    if found is None:
+        return []
+    of = f"the best of {len(controls)} controls" if len(controls) > 1 else "the control"
+    numbers = (
+        f"{signed(found.mean)} {format_interval(found.interval)} against {plain(control)}, {of}"
+    )
+    grounds = f"{plain(best)} is at {numbers}; p\u00a0{_p(found.p)} for this pair alone"
+    if lacking(evidence, best, control) or not _apart(found, "p"):
+        return [Sentence("≈", "plain", "Not shown to differ from the best control:", grounds)]
+    if found.mean > 0:
+        return [Sentence("▲", "ours", "More than the controls give:", grounds)]
+    return [Sentence("▼", "warning", "Less than a control gives:", grounds)]
+
+
+def _unfinished(evidence: Evidence) -> list[Sentence]:
+    finished = sum(len(runs) for runs in evidence.runs.values())
+    asked = finished + len(evidence.missing)
+    if finished == asked:
+        return []
+    return [Sentence("⚠", "warning", "Preliminary:", f"{finished} of {asked} runs have a result")]
+
+
+def _nothing(evidence: Evidence) -> Sentence:
+    runs = counted(sum(len(runs) for runs in evidence.runs.values()), "run")
+    grounds = [f"{runs}, none that makes a pair", *_next_step(evidence)]
+    return Sentence("–", "plain", "Nothing is compared:", "; ".join(grounds))
+
+
+def _next_step(evidence: Evidence) -> list[str]:
+    """Say how runs of no grid come to a pair; a grid that compares nothing was meant to."""
+    runs = [run for variant in evidence.variants for run in evidence.records(variant)]
+    if evidence.name != UNGROUPED or not runs:
+        return []
+    alike = "with the same --out, seed and settings, such as"
+    changed = [run for run in runs if run.label != BASELINE]
+    if changed:
+        return [f"train the baseline {alike}: {_train(changed[0])}"]
+    return [f"train another model {alike}: {_train(runs[0])} --position after_embedding"]
+
+
+def _train(run: Record) -> str:
+    """Return the command that trains the baseline of a run, as far as an option tells it."""
+    training = run.config.get("training")
+    updates = training.get("updates") if isinstance(training, Mapping) else None
+    words = ["depthpde", "train", run.task, "--seed", str(run.seed)]
+    return shlex.join([*words, "--updates", str(updates)] if isinstance(updates, int) else words)
+
+
+def _grounds(found: Overall, compared: int) -> str:
+    tasks = f"mean of {found.tasks} tasks" if found.tasks > 1 else "one task"
+    pairs = "1 pair" if found.n == 1 else f"{found.n} pairs"
+    among = f" after Holm over {compared} variants" if compared > 1 else ""
+    return (
+        f"{signed(found.mean)} points over the baseline {format_interval(found.interval)}, "
+        f"{tasks}, n = {pairs}, p\u00a0{_p(found.p_holm)}{among}"
+    )
+
+
+def _p(p: float) -> str:
+    said = format_p(p)
+    return (said if said.startswith("<") else f"= {said}").replace(" ", "\u00a0")
+
+
+def _title(name: str) -> str:
+    words = plain(name)
+    return words[:1].upper() + words[1:]

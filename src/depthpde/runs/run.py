@@ -1,0 +1,138 @@
+"""RunConfig: everything that makes one run, and the name that follows from it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from torch import nn
+
+from depthpde.data.catalog import resolved
+from depthpde.data.protocol import STRICT
+from depthpde.data.task import Task, TaskKind
+from depthpde.data.tasks import TASKS
+from depthpde.errors import check_name
+from depthpde.layers.embedding import InputKind
+from depthpde.models.classifier import Classifier
+from depthpde.models.config import ModelConfig
+from depthpde.models.language import LanguageModel
+from depthpde.models.placement import LayerKind
+from depthpde.models.vision import VisionTransformer
+from depthpde.seeds import generator
+from depthpde.simulator.config import SimulatorConfig
+from depthpde.simulator.learned import build_simulator
+from depthpde.training.config import TrainingConfig
+from depthpde.training.pretraining import PretrainingConfig
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunConfig:
+    """One training of one model on one task from one seed."""
+
+    task: str
+    """The task's name."""
+    model: ModelConfig
+    """The model; what the task knows is filled in."""
+    training: TrainingConfig
+    """How it is trained; its seed becomes that of the run."""
+    seed: int = 0
+    """Of the first weights, the order of the examples and dropout."""
+    protocol: str = STRICT
+    """Which examples select and judge."""
+    pretraining: PretrainingConfig | None = None
+    """A stage before, on the task's own inputs; None leaves it out."""
+    simulator: SimulatorConfig | None = None
+    """How the blocks are integrated; None stacks them, as a Transformer does."""
+    recipe: int | None = None
+    """Version of the task's recipe: other data are another run. Filled in."""
+
+    def __post_init__(self) -> None:
+        """Fill in what follows from the rest, and refuse what contradicts itself."""
+        known = TASKS[check_name("task", self.task, TASKS)]
+        if self.recipe is None:
+            object.__setattr__(self, "recipe", known.generator)
+        object.__setattr__(self, "training", replace(self.training, seed=self.seed))
+        object.__setattr__(self, "model", self.model.fit(self.about))
+        refused = self.about.kind is TaskKind.LANGUAGE or self.model.input is InputKind.PATCH
+        if self.pretraining is not None and refused:
+            raise ValueError(
+                "`pretraining` must be left out for language tasks and patch inputs, got "
+                f"{self.task} with {self.model.input} input"
+            )
+        if self.pretraining is not None and self.simulator is not None:
+            raise ValueError("`pretraining` must be left out for a simulator; it trains as a whole")
+
+    @property
+    def about(self) -> Task:
+        """The task itself, as the protocol changes it."""
+        return resolved(TASKS[self.task], self.protocol)[0]
+
+    @property
+    def id(self) -> str:
+        """The run's name: 16 digits of the SHA-256 of all that is not None.
+
+        A setting that is None says nothing, so one that is added later changes no old name.
+        """
+        text = json.dumps(_said(self.to_dict()), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @property
+    def label(self) -> str:
+        """What the run is called where no grid names it: what is placed where."""
+        placed = [
+            f"{each.position.value}"
+            + ("" if each.layer.kind is LayerKind.DIFFUSION else f" {each.layer.kind}")
+            for each in self.model.placements
+        ]
+        stages = [f"{self.pretraining.objective} pretraining"] if self.pretraining else []
+        integrated = [f"simulator, {self.simulator.method}"] if self.simulator else []
+        return " + ".join([*integrated, *placed, *stages]) or "baseline"
+
+    def build(self) -> nn.Module:
+        """Build the model with the seed's first weights.
+
+        Parameters that two models share start alike, so two runs of one seed are a pair.
+        """
+        first = generator(self.seed, "model")
+        if self.simulator is not None:
+            return build_simulator(self.model, self.simulator, self.about, first)
+        chosen: type[Classifier] | type[LanguageModel] = Classifier
+        if self.about.kind is TaskKind.LANGUAGE:
+            chosen = LanguageModel
+        elif self.model.input is InputKind.PATCH:
+            chosen = VisionTransformer
+        return chosen(self.model, generator=first)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the config as plain JSON values."""
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {
+            name: each.to_dict() if hasattr(each, "to_dict") else each
+            for name, each in values.items()
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> RunConfig:
+        """Return the config of plain values, or say which key is unknown and the nearest one."""
+        known = [each.name for each in fields(cls)]
+        read = {check_name("config key", str(key), known): each for key, each in values.items()}
+        missing = [name for name in ("task", "model", "training") if name not in read]
+        if missing:
+            raise ValueError(f"`config` must have {', '.join(missing)}, got {', '.join(read)}")
+        read["model"] = ModelConfig.from_dict(read["model"])
+        read["training"] = TrainingConfig.from_dict(read["training"])
+        if read.get("pretraining") is not None:
+            read["pretraining"] = PretrainingConfig.from_dict(read["pretraining"])
+        if read.get("simulator") is not None:
+            read["simulator"] = SimulatorConfig.from_dict(read["simulator"])
+        return cls(**read)
+
+
+def _said(value: Any) -> Any:
+    """Return plain values without those that are None."""
+    if isinstance(value, Mapping):
+        return {key: _said(each) for key, each in value.items() if each is not None}
+    return [_said(each) for each in value] if isinstance(value, list) else value

@@ -1,0 +1,215 @@
+"""From a preset, a file and a person's own words to one RunConfig.
+
+    preset  <  file  <  single settings            what is said later wins
+
+A file is what ``depthpde train --print_config`` prints, a run's own ``config.json``, or any part
+of either, as JSON, YAML or TOML.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from depthpde.data.tasks import TASKS
+from depthpde.errors import check_name
+from depthpde.records.record import FORMAT
+from depthpde.runs.presets import PRESETS, preset
+from depthpde.runs.run import RunConfig
+
+NONE = "none"
+"""The preset that leaves every setting at its own default."""
+_PARTS = ("model", "training", "pretraining", "simulator")
+_VALUES = ("task", "seed", "protocol", "recipe")
+_AROUND = ("format", "config", "id", "label")
+
+
+def build_run(
+    task: str | None = None,
+    *,
+    preset_name: str | None = None,
+    file: Path | None = None,
+    settings: Mapping[str, Any] | None = None,
+    changes: Sequence[str] = (),
+) -> RunConfig:
+    """Return the run that a preset, a file and single settings make together.
+
+    Args:
+        task: The task's name; None takes that of the file.
+        preset_name: Which preset; None is that of the file if it tells a whole run, else
+            ``mini`` for a mini task.
+        file: Settings on top of the preset.
+        settings: Settings on top of that, by dotted name.
+        changes: Settings on top of that, each written ``model.dim=64``.
+    """
+    said = {} if file is None else read_settings(file)
+    name = check_name("task", _task(task, said, file), TASKS)
+    values: dict[str, Any] = {"task": name}
+    whole = {"model", "training"} <= said.keys() and "recipe" in said
+    if preset_name is not None or not whole:
+        values |= _preset_values(preset_name, name)
+    values = _over(values, said)
+    for key, value in (settings or {}).items():
+        values = _over(values, _nested(key, value))
+    for change in changes:
+        values = _over(values, _nested(*read_change(change)))
+    told = {read_change(change)[0] for change in changes}
+    if "warmup" not in said.get("training", {}) and "training.warmup" not in told:
+        values = _shorten_warmup(values)
+    try:
+        return RunConfig.from_dict(values)
+    except TypeError as error:
+        raise ValueError(f"a setting must be of another type: {error}") from error
+
+
+def describe(run: RunConfig) -> str:
+    """Return a run's settings as JSON that `build_run` takes as a file."""
+    return json.dumps({"format": FORMAT, "config": run.to_dict()}, indent=2)
+
+
+def read_change(change: str) -> tuple[str, Any]:
+    """Return the name and the value of ``model.dim=64``; a value is JSON, or else plain text."""
+    name, equals, text = change.partition("=")
+    if not equals or not name.strip():
+        raise ValueError(
+            f"a setting must be written NAME=VALUE, such as model.dim=64, got {change!r}"
+        )
+    try:
+        return name.strip(), json.loads(text)
+    except json.JSONDecodeError:
+        return name.strip(), text
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """Return the settings in a file, or say what is wrong with it."""
+    said = _parse(path)
+    if not isinstance(said, dict):
+        raise ValueError(f"{path} must hold settings by name, got {type(said).__name__}")
+    version = said.get("format", FORMAT)
+    if version != FORMAT:
+        raise ValueError(
+            f"{path} must be of format {FORMAT}, got {version!r}: another version of depthpde "
+            "wrote it; print it anew with --print_config"
+        )
+    inner = said.get("config", {key: each for key, each in said.items() if key not in _AROUND})
+    if not isinstance(inner, dict):
+        raise ValueError(f"{path} must hold settings under `config`, got {inner!r}")
+    for key in inner:
+        check_name(f"{path.name} key", key, (*_VALUES, *_PARTS))
+    return _check_parts(inner)
+
+
+def read_yaml(text: str) -> Any:
+    """Return what a YAML text says; ImportError without PyYAML, ValueError where it is none.
+
+    PyYAML takes 1e-3 for a word, because YAML 1.1 wants 1.0e-3; here it is a number, as in 1.2.
+    """
+    import yaml  # type: ignore[import-untyped]
+
+    loader: Any = type("Loader", (yaml.SafeLoader,), {})
+    number = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+$")
+    loader.add_implicit_resolver("tag:yaml.org,2002:float", number, list("-+0123456789"))
+    try:
+        return yaml.load(text, Loader=loader)
+    except yaml.YAMLError as error:
+        raise ValueError(" ".join(str(error).split())) from error
+
+
+def _parse(path: Path) -> Any:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{path} does not exist; write it with --print_config") from None
+    suffix = check_name("config's ending", path.suffix, _READERS)
+    try:
+        return _READERS[suffix](text)
+    except ImportError as error:
+        raise ValueError(
+            f"{path} needs PyYAML to be read; use pip install pyyaml, or a .json file"
+        ) from error
+    except ValueError as error:
+        raise ValueError(f"{path} must be {suffix[1:].upper()}, but {error}") from error
+
+
+_READERS: dict[str, Callable[[str], Any]] = {
+    ".json": json.loads, ".yaml": read_yaml, ".yml": read_yaml, ".toml": tomllib.loads
+}  # fmt: skip
+
+
+def _task(task: str | None, said: Mapping[str, Any], file: Path | None) -> str:
+    found = task or said.get("task")
+    if found is None:
+        raise ValueError("`task` must be named, such as listops-mini; see: depthpde data list")
+    if task and said.get("task", task) != task:
+        raise ValueError(
+            f"`task` must be that of {file}, {said['task']!r}, got {task!r}; leave one of them out"
+        )
+    return str(found)
+
+
+def _preset_values(name: str | None, task: str) -> dict[str, Any]:
+    if name is None and not TASKS[task].mini:
+        known = [each for each, tasks in PRESETS.items() if task in tasks]
+        raise ValueError(
+            f"`preset` must be named for {task}, which is not a mini task: "
+            f"{', '.join((*known, NONE))}"
+        )
+    if name == NONE:
+        return {"model": {}, "training": {}}
+    found = preset(name or "mini", task)
+    values = {"model": found.model.to_dict(), "training": found.training.to_dict()}
+    if found.pretraining is not None:
+        values["pretraining"] = found.pretraining.to_dict()
+    return values
+
+
+def _shorten_warmup(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings whose warm-up, never asked for, is a tenth of a run too short for it."""
+    training = values["training"]
+    updates, warmup = training.get("updates"), training.get("warmup")
+    if not isinstance(updates, int) or not isinstance(warmup, int) or warmup < updates:
+        return dict(values)
+    return _over(values, {"training": {"warmup": max(0, updates // 10)}})
+
+
+def _nested(name: str, value: Any) -> dict[str, Any]:
+    """Return ``{"a": {"b": value}}`` for ``a.b``, its first word checked."""
+    first, *rest = name.split(".")
+    known = (*_VALUES, *(f"{part}.…" for part in _PARTS))
+    if first not in (*_VALUES, *_PARTS):
+        check_name("setting", name, known)
+    for each in reversed(rest):
+        value = {each: value}
+    return _check_parts({first: value})
+
+
+def _check_parts(said: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings whose model and training, which no run is without, are settings too."""
+    for part in ("model", "training"):
+        if not isinstance(said.get(part, {}), Mapping):
+            raise ValueError(
+                f"`{part}` must be a mapping of settings, got {said[part]!r}; name them, such as "
+                f"{part}.NAME=VALUE, or leave it out"
+            )
+    return dict(said)
+
+
+def _over(values: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings with others on top.
+
+    A layer's name stands for the layer of that kind; one of another kind replaces it whole.
+    """
+    found = dict(values)
+    for key, value in said.items():
+        old = found.get(key)
+        if key == "layer" and isinstance(old, str):
+            old = {"kind": old}
+        found[key] = value
+        if isinstance(old, Mapping) and isinstance(value, Mapping):
+            other = key == "layer" and "kind" in value
+            found[key] = dict(value) if other else _over(old, value)
+    return found

@@ -1,0 +1,1 @@
+"""The equation as a model: terms, integration, learned and transcribed weights."""

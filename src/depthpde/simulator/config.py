@@ -1,0 +1,73 @@
+"""SimulatorConfig: how a simulator integrates, and nothing that a model's config says already."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+from depthpde.errors import check_one_of, check_positive, check_range
+from depthpde.layers.ratio import UNBOUNDED_DEFAULT
+from depthpde.models.placement import check_keys
+from depthpde.simulator.integrator import Integrator
+from depthpde.solvers.tableau import EULER, TABLEAUS
+
+
+class Weights(StrEnum):
+    """How weights depend on depth time."""
+
+    PER_LAYER = "per_layer"
+    """Those of block l for l ≤ t < l + 1."""
+    INTERPOLATED = "interpolated"
+    """Between those of block l and of block l + 1."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SimulatorConfig:
+    """How a simulator integrates; the rest is the model's config."""
+
+    method: Integrator | str = Integrator.LIE
+    """The integrator; Lie with one step a block is the Transformer itself."""
+    steps: int = 1
+    """Steps of one block, dt = 1 / steps."""
+    weights: Weights | str = Weights.PER_LAYER
+    """How weights depend on depth time."""
+    diffusion: float = 0.0
+    """Where the learned diffusivity of every block starts; 0 leaves diffusion out."""
+    projection: bool = False
+    """Whether the field is kept on the sphere of the norm; the model itself then has none."""
+
+    def __post_init__(self) -> None:
+        """Refuse a config that cannot run."""
+        object.__setattr__(self, "method", check_one_of("method", self.method, Integrator))
+        object.__setattr__(self, "weights", check_one_of("weights", self.weights, Weights))
+        check_positive("steps", self.steps)
+        if not isinstance(self.projection, bool):
+            raise ValueError(f"`projection` must be True or False, got {self.projection!r}")
+        advice = f"{self.method!s} with {self.steps} step(s) a block is unstable beyond"
+        start = check_range("diffusion", self.diffusion, 0.0, self.bound, advice=advice)
+        object.__setattr__(self, "diffusion", start)  # 0 and 0.0 give a run one name
+
+    @property
+    def bound(self) -> float:
+        """The largest diffusivity that can be learned: no mode of an explicit step flips.
+
+        α ≤ 1, and α ≤ steps · ℓ / 8 where diffusion is stepped explicitly
+        """
+        if self.method in (Integrator.STRANG, Integrator.BACKWARD_EULER):
+            return UNBOUNDED_DEFAULT
+        tableau = EULER if self.method is Integrator.LIE else TABLEAUS[str(self.method)]
+        return min(UNBOUNDED_DEFAULT, self.steps * tableau.real_axis / 8)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the config as plain JSON values."""
+        return {
+            name: each.value if isinstance(each, StrEnum) else each
+            for name, each in asdict(self).items()
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> SimulatorConfig:
+        """Return the config of plain values, or say which key is unknown and the nearest one."""
+        return cls(**check_keys("simulator", cls, values))

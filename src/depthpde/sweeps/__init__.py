@@ -1,0 +1,1 @@
+"""Many runs: the plan, the executors and the status of every cell."""

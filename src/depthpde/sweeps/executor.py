@@ -1,0 +1,240 @@
+"""A place where runs are computed: what every one of them can do, and the simplest, here."""
+
+from __future__ import annotations
+
+import fcntl
+import signal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from depthpde.data.reader import default_out
+from depthpde.records.record import State, is_recorded
+from depthpde.runs.execute import BusyError, ensure_prepared, execute
+from depthpde.runs.run import RunConfig
+from depthpde.training.interruption import CAUGHT
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from depthpde.runs.stages import StageCallback
+    from depthpde.training.config import TrainingConfig
+    from depthpde.training.loop import StepCallback
+
+
+class AttemptEnd(StrEnum):
+    """How an attempt at a run ended."""
+
+    RECORDED = "recorded"
+    """Its result is there, whatever it says."""
+    FAILED = "failed"
+    """An error; the same again would end the same."""
+    DIED = "died"
+    """Its process or machine is gone; another attempt goes on from the last checkpoint."""
+    BUSY = "busy"
+    """Another process is computing it."""
+    INTERRUPTED = "interrupted"
+    """Asked to stop; saved."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """The end of one attempt."""
+
+    run: str
+    """Id of the run."""
+    end: AttemptEnd
+    why: str = ""
+    """In words, where it is not recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Folders:
+    """Where runs find their data and leave their records."""
+
+    results: Path
+    """The results folder."""
+    data: Path | None = None
+    """Official files, for tasks that are not prepared yet."""
+    prepared: Path | None = None
+    """Prepared tasks; the user's cache folder if not given."""
+
+    def to_dict(self) -> dict[str, str | None]:
+        """Return the folders as plain JSON values."""
+        return {
+            "results": str(self.results),
+            "data": None if self.data is None else str(self.data),
+            "prepared": None if self.prepared is None else str(self.prepared),
+        }
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Folders:
+        """Return the folders that `to_dict` wrote."""
+        data, prepared = (values[key] for key in ("data", "prepared"))
+        return cls(Path(values["results"]), data and Path(data), prepared and Path(prepared))
+
+
+class Executor(Protocol):
+    """Where runs are computed, several at once. Nothing it does raises for one bad run."""
+
+    @property
+    def slots(self) -> int:
+        """How many runs it can be given at a time."""
+
+    def start(self, run: RunConfig) -> None:
+        """Take a run; there is a free slot."""
+
+    def wait(self, seconds: float) -> list[Attempt]:
+        """Return what has ended since, waiting at most so long for the first."""
+
+    def stop(self) -> None:
+        """Ask all runs to save and end; `wait` still tells of each."""
+
+    def close(self) -> None:
+        """Let go of everything; what still runs is ended."""
+
+
+class InProcess:
+    """This process, one run after the other.
+
+    Args:
+        folders: Where.
+        device: Where a run's tensors live.
+        callback: Given the model, returns what is told after every update; see `Progress`.
+        log: Told of anything unusual.
+    """
+
+    slots = 1
+
+    def __init__(
+        self,
+        folders: Folders,
+        *,
+        device: str = "cpu",
+        callback: StageCallback | None = None,
+        log: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        self.folders, self.device, self.callback, self.log = folders, device, callback, log
+        self._run: RunConfig | None = None
+
+    def start(self, run: RunConfig) -> None:
+        """Take a run; `wait` computes it."""
+        self._run = run
+
+    def wait(self, seconds: float) -> list[Attempt]:
+        """Compute the run, however long it takes; a signal ends it, and is passed on."""
+        run, self._run = self._run, None
+        if run is None:
+            return []
+        before = {each: signal.signal(each, signal.default_int_handler) for each in CAUGHT}
+        try:
+            ended = run_attempt(
+                run, self.folders, device=self.device, callback=self.callback, log=self.log
+            )
+        finally:
+            for each, handler in before.items():
+                signal.signal(each, handler)
+        if ended.end is AttemptEnd.INTERRUPTED:
+            signal.raise_signal(signal.SIGINT)
+        return [ended]
+
+    def stop(self) -> None:
+        """Nothing to ask: a signal reaches the run itself."""
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+
+def run_attempt(
+    run: RunConfig,
+    folders: Folders,
+    *,
+    device: str = "cpu",
+    callback: StageCallback | None = None,
+    log: Callable[[str], None] = lambda line: None,
+) -> Attempt:
+    """Compute a run and tell how it ended; every place ends in this call.
+
+    Args:
+        run: What.
+        folders: Where.
+        device: Where its tensors live.
+        callback: Asked at the start of every stage for what is told of it.
+        log: Told of anything unusual.
+    """
+
+    def move(model: nn.Module, stage: TrainingConfig) -> StepCallback:
+        model.to(device)
+        return callback(model, stage) if callback is not None else lambda history, point: None
+
+    try:
+        prepare_once(run, folders, log)
+        record = execute(
+            run,
+            folders.results,
+            data=folders.data,
+            prepared=folders.prepared,
+            callback=move,
+            log=log,
+        )
+    except BusyError as error:
+        return Attempt(run.id, AttemptEnd.BUSY, str(error))
+    except KeyboardInterrupt:
+        return Attempt(run.id, AttemptEnd.INTERRUPTED, "interrupted")
+    except Exception as error:  # a failing run never stops the rest
+        return Attempt(run.id, AttemptEnd.FAILED, f"{type(error).__name__}: {error}")
+    if record.state is State.INTERRUPTED:
+        return Attempt(run.id, AttemptEnd.INTERRUPTED, "interrupted; saved")
+    return Attempt(run.id, AttemptEnd.RECORDED)
+
+
+def prepare_all(
+    runs: Sequence[RunConfig], folders: Folders, log: Callable[[str], None]
+) -> list[RunConfig]:
+    """Prepare the tasks of all runs before any starts, and return the runs that have their data.
+
+    What lacks its data is told once a task, and not marked as failed: the same command goes on
+    when they are there. A run with a record needs none.
+
+    Args:
+        runs: All that are asked for.
+        folders: Where data are looked for, and records.
+        log: Told what is prepared, and what cannot be.
+    """
+    ready, tasks = [], {}
+    for run in runs:
+        task = run.task, run.protocol
+        if is_recorded(folders.results, run.id):
+            ready.append(run)
+            continue
+        if task not in tasks:
+            tasks[task] = _why_not(run, folders, log)
+        if tasks[task] is None:
+            ready.append(run)
+    lacking = {name: why for (name, _), why in tasks.items() if why is not None}
+    if lacking and not ready:
+        raise next(iter(lacking.values()))
+    for name, why in lacking.items():
+        log(f"without {name}, which cannot be prepared: {why}")
+    return ready
+
+
+def _why_not(
+    run: RunConfig, folders: Folders, log: Callable[[str], None]
+) -> OSError | ValueError | None:
+    try:
+        prepare_once(run, folders, log)
+    except (OSError, ValueError) as error:
+        return error
+    return None
+
+
+def prepare_once(run: RunConfig, folders: Folders, log: Callable[[str], None]) -> None:
+    """Prepare the run's task if nobody has; others on this machine wait for it."""
+    place = folders.prepared or default_out()
+    place.mkdir(parents=True, exist_ok=True)
+    with (place / ".preparing").open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        ensure_prepared(run, folders.data, folders.prepared, log)

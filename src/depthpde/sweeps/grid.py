@@ -1,0 +1,215 @@
+"""Plan: tasks × variants × seeds as runs, in an order that leaves whole pairs when cut short."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from depthpde.data.protocol import STRICT
+from depthpde.errors import check_name, check_positive
+from depthpde.models.config import ModelConfig
+from depthpde.records.record import GRIDS, Cell, Grid, read_grid, write_grid
+from depthpde.runs.presets import Preset, preset
+from depthpde.runs.run import RunConfig
+from depthpde.training.config import TrainingConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One row of a table: what is changed, and what it is called.
+
+    Variant("after embedding", model={"positions": ("after_embedding",)})
+    """
+
+    label: str
+    """What it is called in tables."""
+    words: str = ""
+    """What it is, in a sentence."""
+    model: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of the ModelConfig that differ from the task's preset."""
+    training: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of the TrainingConfig that do."""
+    run: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of the RunConfig itself that do, such as its protocol."""
+
+    def __post_init__(self) -> None:
+        """Refuse what would be overwritten or could not be named in a table."""
+        if not self.label.strip():
+            raise ValueError("`label` must say what the variant is called, got an empty one")
+        for key in ("task", "seed", "model", "training"):
+            if key in self.run:
+                raise ValueError(
+                    f"`run` of {self.label!r} must not set {key!r}: the plan does; give tasks and "
+                    "seeds to the plan, and changes of model and training by these names"
+                )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """Which runs answer one question."""
+
+    name: str
+    """Of the grid's file: letters, digits, dots, dashes and underscores."""
+    question: str
+    """What it asks, in a sentence."""
+    variants: Sequence[Variant]
+    """What is compared; the first is the baseline unless said otherwise."""
+    bases: Mapping[str, Preset]
+    """Task → what all variants start from; see `bases`."""
+    seeds: int | Sequence[int] = 6
+    """How many, or which. One seed is one data order and one set of first weights for all."""
+    baseline: str = ""
+    """Label of the variant that the others are compared with."""
+    protocol: str = STRICT
+    """Which examples select and judge."""
+
+    def __post_init__(self) -> None:
+        """Refuse a plan without runs, or with two rows of one name."""
+        if not re.fullmatch(r"\w[\w.-]*", self.name):
+            raise ValueError(
+                "`name` must be of letters, digits, dots, dashes and underscores, got "
+                f"{self.name!r}; it becomes a file's name"
+            )
+        if isinstance(self.seeds, int):
+            object.__setattr__(self, "seeds", tuple(range(check_positive("seeds", self.seeds))))
+        labels = [each.label for each in self.variants]
+        asked: dict[str, list[Any]] = {"seeds": self._seeds, "variants": labels}
+        for name, values in (asked | {"bases": list(self.bases)}).items():
+            if not values:
+                raise ValueError(f"`{name}` must hold at least one, got none")
+            twice = [each for each in values if values.count(each) > 1]
+            if twice:
+                raise ValueError(f"`{name}` must differ from each other, got {twice[0]!r} twice")
+        chosen = self.baseline or labels[0]
+        object.__setattr__(self, "baseline", check_name("baseline", chosen, labels))
+
+    @property
+    def cells(self) -> list[tuple[Cell, RunConfig]]:
+        """Every cell and its run, seed by seed: a sweep that is cut short leaves whole pairs."""
+        found = []
+        for seed in self._seeds:
+            for task, base in self.bases.items():
+                for variant in self.variants:
+                    run = self._run(task, base, variant, seed)
+                    found.append((Cell(task, variant.label, seed, run.id), run))
+        return found
+
+    @property
+    def runs(self) -> list[RunConfig]:
+        """The runs in order, each once: two cells of equal settings share one."""
+        return list({cell.run: run for cell, run in self.cells}.values())
+
+    @property
+    def grid(self) -> Grid:
+        """What the results folder is told."""
+        words = {each.label: {"words": each.words} for each in self.variants}
+        cells = tuple(cell for cell, _ in self.cells)
+        return Grid(self.name, self.question, self.baseline, cells, words)
+
+    def grid_in(self, results: Path) -> Grid:
+        """Return the grid together with what a results folder knows of it already.
+
+        The cells of both, where those they share are the same runs; a grid of that name with
+        other runs, or with none of these, is another experiment, and never written over.
+        """
+        grid, path = self.grid, results / GRIDS / f"{self.name}.json"
+        if not path.is_file():
+            return grid
+        there = read_grid(path)
+        known, asked = ({_place(cell): cell for cell in each.cells} for each in (there, grid))
+        shared = known.keys() & asked.keys()
+        if not shared or any(known[each].run != asked[each].run for each in shared):
+            why = "the same cells with other settings" if shared else "no cell of it"
+            raise ValueError(
+                f"{self.name!r} must go on with the grid in {path}, got {why}, such as another "
+                "scale; choose another folder with --out, or remove that file"
+            )
+        more = [cell for place, cell in known.items() if place not in asked]
+        if not more:
+            return grid
+        cells = sorted((*grid.cells, *more), key=lambda cell: cell.seed)
+        words = grid.variants | {
+            label: each for label, each in there.variants.items() if label not in grid.variants
+        }
+        return replace(grid, cells=tuple(cells), variants=words)
+
+    def write(self, results: Path) -> Path:
+        """Write the grid into a results folder, what it holds kept, and return its file."""
+        try:
+            return write_grid(results, self.grid_in(results))
+        except OSError as error:
+            raise OSError(
+                error.errno,
+                f"results cannot be written ({error.strerror}); choose another folder with --out",
+                str(results),
+            ) from error
+
+    @property
+    def _seeds(self) -> list[int]:
+        assert not isinstance(self.seeds, int), "read in __post_init__"
+        return list(self.seeds)
+
+    def _run(self, task: str, base: Preset, variant: Variant, seed: int) -> RunConfig:
+        try:
+            return RunConfig.from_dict(
+                {
+                    "task": task,
+                    "model": base.model.to_dict() | dict(variant.model),
+                    "training": base.training.to_dict() | dict(variant.training),
+                    "seed": seed,
+                }
+                | _base_fields(base)
+                | {"protocol": self.protocol}
+                | _known(variant.run)
+            )
+        except ValueError as error:
+            raise ValueError(f"{variant.label!r} on {task}: {error}") from error
+
+
+def bases(
+    name: str,
+    tasks: Sequence[str],
+    *,
+    model: Mapping[str, Any] | None = None,
+    training: Mapping[str, Any] | None = None,
+) -> dict[str, Preset]:
+    """Return a preset's settings for several tasks, with the same changes to all.
+
+    Args:
+        name: The preset.
+        tasks: Names of tasks it knows.
+        model: Fields of the ModelConfig to change.
+        training: Fields of the TrainingConfig to change.
+    """
+    found = {}
+    for task in tasks:
+        base = preset(name, task)
+        found[task] = replace(
+            base,
+            model=ModelConfig.from_dict(base.model.to_dict() | dict(model or {})),
+            training=TrainingConfig.from_dict(base.training.to_dict() | dict(training or {})),
+        )
+    return found
+
+
+def _place(cell: Cell) -> tuple[str, str, int]:
+    return cell.task, cell.variant, cell.seed
+
+
+def _base_fields(base: Preset) -> dict[str, Any]:
+    """Return what a preset says of the run besides model and training, such as pretraining."""
+    shared = {each.name for each in fields(RunConfig)} & {each.name for each in fields(base)}
+    return {name: _plain(getattr(base, name)) for name in shared - {"model", "training"}}
+
+
+def _known(values: Mapping[str, Any]) -> dict[str, Any]:
+    names = [each.name for each in fields(RunConfig)]
+    return {check_name("run", key, names): _plain(value) for key, value in values.items()}
+
+
+def _plain(value: Any) -> Any:
+    """Return a config as the values a file would hold, so that both become the same run."""
+    return value.to_dict() if hasattr(value, "to_dict") else value

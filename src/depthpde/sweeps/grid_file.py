@@ -1,0 +1,102 @@
+"""A person's own grid: a JSON or YAML file as a Plan.
+
+name: width
+question: Does the wider model need diffusion?
+tasks: [listops-mini]
+seeds: 6
+model: {dim: 48}                          # for all variants, on top of the preset
+variants:
+  baseline: {}
+  after embedding: {words: one step, model: {positions: [after_embedding]}}
+  integrated: {run: {simulator: {method: strang}}}
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from depthpde.data.protocol import STRICT
+from depthpde.errors import check_name
+from depthpde.runs.settings import read_yaml
+from depthpde.sweeps.grid import Plan, Variant, bases
+
+KEYS = (
+    "name", "question", "preset", "protocol", "tasks", "seeds", "baseline", "model", "training",
+    "variants",
+)  # fmt: skip
+VARIANT_KEYS = ("words", "model", "training", "run")
+
+
+def read_plan(path: Path, *, seeds: int | None = None, tasks: Sequence[str] | None = None) -> Plan:
+    """Return the plan that a file describes, or say what is wrong with it.
+
+    Args:
+        path: A ``.json``, ``.yaml`` or ``.yml`` file.
+        seeds: How many, instead of what the file says.
+        tasks: Which, instead of what the file says.
+    """
+    try:
+        said = _mapping("the file", _read(path), KEYS)
+        for key in ("tasks", "variants"):
+            if key not in said and not (key == "tasks" and tasks):
+                raise ValueError(f"`{key}` must be given; see depthpde sweep --help")
+        variants = _mapping("variants", said["variants"])
+        chosen = list(tasks or _list("tasks", said["tasks"]))
+        changes = {key: _mapping(key, said.get(key, {})) for key in ("model", "training")}
+        return Plan(
+            name=str(said.get("name", path.stem)),
+            question=str(said.get("question", "")),
+            variants=[_variant(str(label), each) for label, each in variants.items()],
+            bases=bases(str(said.get("preset", "mini")), chosen, **changes),
+            seeds=seeds or _seeds(said.get("seeds", 6)),
+            baseline=str(said.get("baseline", "")),
+            protocol=str(said.get("protocol", STRICT)),
+        )
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def _read(path: Path) -> Any:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ValueError("there is no such file; depthpde sweep --help shows one") from None
+    if path.suffix == ".json":
+        return json.loads(text)
+    if path.suffix not in (".yaml", ".yml"):
+        raise ValueError(f"a grid must be a .json, .yaml or .yml file, got {path.name!r}")
+    try:
+        return read_yaml(text)
+    except ImportError as error:
+        raise ValueError("YAML needs PyYAML: pip install pyyaml; or write it as .json") from error
+    except ValueError as error:
+        raise ValueError(f"it must be YAML, but {error}") from error
+
+
+def _variant(label: str, values: Any) -> Variant:
+    said = _mapping(f"variants.{label}", {} if values is None else values, VARIANT_KEYS)
+    words = str(said.pop("words", ""))
+    changes = {key: _mapping(f"{label}.{key}", each) for key, each in said.items()}
+    return Variant(label, words, **changes)
+
+
+def _mapping(name: str, value: Any, known: Sequence[str] = ()) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise ValueError(f"`{name}` must be a mapping, got {value!r}")
+    return {check_name(name, str(k), known) if known else str(k): v for k, v in value.items()}
+
+
+def _list(name: str, value: Any) -> list[str]:
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise ValueError(f"`{name}` must be a list, got {value!r}")
+    return [str(each) for each in value]
+
+
+def _seeds(value: Any) -> int | list[int]:
+    whole = [value] if isinstance(value, int) else value
+    if not isinstance(whole, list) or not all(type(each) is int and each >= 0 for each in whole):
+        raise ValueError(f"`seeds` must be a whole number, or a list of such, got {value!r}")
+    return value

@@ -1,0 +1,36 @@
+"""How large an experiment is: a smoke run, a CPU's evening, or a cluster's week."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+from depthpde.runs.presets import Preset
+from depthpde.sweeps.grid import bases
+
+ARENA = ("listops", "text", "retrieval", "image", "pathfinder")
+"""Long Range Arena's five tasks; the mini ones are called the same with ``-mini``."""
+
+
+class Scale(StrEnum):
+    """How large."""
+
+    QUICK = "quick"
+    """Mini tasks for a few updates: shows that everything works, answers nothing."""
+    MINI = "mini"
+    """Mini tasks with small models: minutes a run on one core."""
+    FULL = "full"
+    """The tasks themselves with the models of the `nystrom-2021` preset: hours a run on a GPU."""
+
+
+def arena_tasks(scale: Scale) -> tuple[str, ...]:
+    """Return the five tasks in the size asked for."""
+    return ARENA if scale is Scale.FULL else tuple(f"{name}-mini" for name in ARENA)
+
+
+def bases_of(scale: Scale, tasks: Sequence[str]) -> dict[str, Preset]:
+    """Return what the variants of an experiment start from, by task."""
+    if scale is Scale.FULL:
+        return bases("nystrom-2021", tasks)
+    quick = {"updates": 20, "warmup": 2, "evaluate_every": 10, "log_every": 5}
+    return bases("mini", tasks, training=quick if scale is Scale.QUICK else {})

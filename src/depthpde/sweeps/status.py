@@ -1,0 +1,130 @@
+"""How the cells of a grid stand, and how long they will take."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from depthpde.records.record import (
+    FINISHED,
+    Cell,
+    Grid,
+    Record,
+    State,
+    read_record,
+    run_folder,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CellStatus:
+    """How one cell stands."""
+
+    task: str
+    variant: str
+    seed: int
+    run: str
+    state: State
+    update: int = 0
+    updates: int = 0
+    accuracy: float | None = None
+    """Test accuracy in percent, once there is one."""
+    seconds: float | None = None
+    """What the run took; what is left of it while it runs; None where nothing is known."""
+    error: str = ""
+
+    @property
+    def mark(self) -> str:
+        """The cell in a table: an accuracy, a percentage done, or a word."""
+        if self.accuracy is not None and self.state is not State.DIVERGED:
+            return f"{self.accuracy:.1f}"
+        if self.state is State.RUNNING:
+            return f"{100 * self.update // max(1, self.updates)} %"
+        if self.state is State.INTERRUPTED:
+            return "paused"
+        return "·" if self.state is State.PENDING else self.state.value
+
+
+def cell_statuses(grid: Grid, results: Path) -> list[CellStatus]:
+    """Return how every cell of a grid stands, in the grid's order."""
+    found = {cell.run: _read(run_folder(results, cell.run)) for cell in grid.cells}
+    return [_cell_status(cell, found[cell.run]) for cell in grid.cells]
+
+
+def summary(cells: list[CellStatus]) -> dict[str, Any]:
+    """Return the counts by state and the seconds left, each run counted once."""
+    runs = list({each.run: each for each in cells}.values())
+    counts = Counter(each.state.value for each in runs)
+    return {
+        "runs": len(runs),
+        "finished": sum(each.state in FINISHED for each in runs),
+        "states": {state.value: counts[state] for state in State if counts[state]},
+        "seconds_left": seconds_left(runs),
+    }
+
+
+def seconds_left(runs: list[CellStatus]) -> float | None:
+    """Estimate the time until all runs are recorded; None while nothing is known of their pace.
+
+        (left of those that run + typical · number of those that wait) / number that run
+
+    Typical is the mean over finished runs of the same task and variant, else of the task, else
+    of all.
+    """
+    waiting = (State.PENDING, State.LOST, State.INTERRUPTED)
+    left = [each for each in runs if each.state in (State.RUNNING, *waiting)]
+    if not left:
+        return 0.0
+    running = [each for each in left if each.state is State.RUNNING]
+    parts = [
+        each.seconds if each in running and each.seconds is not None else _typical(each, runs)
+        for each in left
+    ]
+    known = [each for each in parts if each is not None]
+    if not known:
+        return None
+    total = sum(known) * len(parts) / len(known)
+    return max(
+        total / max(1, len(running)), max((each.seconds or 0.0 for each in running), default=0.0)
+    )
+
+
+def _cell_status(cell: Cell, record: Record | str | None) -> CellStatus:
+    here = (cell.task, cell.variant, cell.seed, cell.run)
+    if record is None:
+        return CellStatus(*here, State.PENDING)
+    if isinstance(record, str):
+        return CellStatus(*here, State.FAILED, error=record)
+    status, result = record.status, record.result
+    update, updates = int(status.get("update", 0)), int(status.get("updates", 0))
+    seconds = None
+    if result is not None:
+        seconds = float(result["seconds"])
+    elif record.state is State.RUNNING and update > int(status.get("first", 0)):
+        session = float(status["heartbeat"]) - float(status["started"])
+        seconds = session / (update - int(status.get("first", 0))) * (updates - update)
+    error = str(status.get("error", "")) if record.state is State.FAILED else ""
+    return CellStatus(*here, record.state, update, updates, record.accuracy, seconds, error)
+
+
+def _read(folder: Path) -> Record | str | None:
+    """Return a run's record, why it cannot be read, or None where nothing has been done."""
+    try:
+        return read_record(folder)
+    except FileNotFoundError:
+        return None
+    except (ValueError, OSError) as error:
+        return str(error)
+
+
+def _typical(cell: CellStatus, runs: list[CellStatus]) -> float | None:
+    done = [each for each in runs if each.state in FINISHED and each.seconds is not None]
+    alike = (
+        [each for each in done if (each.task, each.variant) == (cell.task, cell.variant)]
+        or [each for each in done if each.task == cell.task]
+        or done
+    )
+    times = [each.seconds for each in alike if each.seconds is not None]
+    return sum(times) / len(times) if times else None

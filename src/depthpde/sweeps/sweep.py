@@ -1,0 +1,244 @@
+"""sweep(runs, place) → Outcome: every run recorded once, whatever happens to some of them."""
+
+from __future__ import annotations
+
+import fcntl
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from depthpde.files import write_json
+from depthpde.records.record import (
+    CONFIG,
+    FINISHED,
+    FORMAT,
+    STATUS,
+    Record,
+    State,
+    read_record,
+    run_folder,
+)
+from depthpde.runs.run import RunConfig
+from depthpde.sweeps.executor import Attempt, AttemptEnd, Executor
+from depthpde.training.interruption import Interruption
+
+TICK = 0.5
+"""Seconds between two looks at what is going on."""
+BUSY = 2.0
+"""Seconds until a run that another process computes is asked for again."""
+CLAIMS = ".claims"
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a sweep did."""
+
+    recorded: int = 0
+    """Runs that came to their end in this sweep, here or in another one at the same time."""
+    skipped: int = 0
+    """Runs that were recorded before."""
+    failed: dict[str, str] = field(default_factory=dict)
+    """Id → why."""
+    interrupted: bool = False
+    """Whether a signal ended it; the same command goes on."""
+
+    @property
+    def exit_code(self) -> int:
+        """What a command returns: 0, 1 where runs failed, 130 where it was interrupted."""
+        return 130 if self.interrupted else int(bool(self.failed))
+
+
+def sweep(
+    runs: Sequence[RunConfig],
+    place: Executor,
+    results: Path,
+    *,
+    retries: int = 2,
+    retry_failed: bool = False,
+    callback: Callable[[Attempt | None], None] = lambda ended: None,
+) -> Outcome:
+    """Compute all runs that have no record yet, in their order.
+
+    A run whose worker dies is taken up again, `retries` times; one that raises is noted as
+    failed, and the rest goes on. Each run is claimed before it is given away, so two sweeps in
+    one folder share the work. SIGINT and SIGTERM make the runs save and end.
+
+    Args:
+        runs: What.
+        place: Where; closed at the end.
+        results: The results folder.
+        retries: How often a run whose worker died is tried again.
+        retry_failed: Try runs again that failed in an earlier sweep.
+        callback: Told of every end, and None twice a second.
+    """
+    going = _Sweep(place, results, retries, callback)
+    try:
+        results.mkdir(parents=True, exist_ok=True)
+        for run in runs:
+            going.add(run, retry_failed)
+        with Interruption() as interruption, Claims(results) as claims:
+            while going.waiting or going.flying:
+                if interruption.signal:
+                    going.stop()
+                going.fill(claims)
+                going.look(claims)
+    finally:
+        place.close()
+    return going.outcome
+
+
+class Claims:
+    """Which runs this sweep has taken, known to all sweeps in the folder.
+
+    One byte of one file is locked for each run; the operating system lets go of them when the
+    process ends, however it ends.
+    """
+
+    def __init__(self, results: Path) -> None:
+        self._file = (results / CLAIMS).open("ab")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._file.close()
+
+    def take(self, run: str) -> bool:
+        """Claim a run; False where another sweep has it."""
+        try:
+            fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, _byte(run))
+        except (BlockingIOError, PermissionError):
+            return False
+        return True
+
+    def release(self, run: str) -> None:
+        """Let go of a run."""
+        fcntl.lockf(self._file, fcntl.LOCK_UN, 1, _byte(run))
+
+
+class _Sweep:
+    """The runs that wait, those that are computed, and what has come of the others."""
+
+    def __init__(
+        self,
+        place: Executor,
+        results: Path,
+        retries: int,
+        callback: Callable[[Attempt | None], None],
+    ) -> None:
+        self.place, self.results, self.retries, self.callback = place, results, retries, callback
+        self.waiting: deque[RunConfig] = deque()
+        self.flying: dict[str, RunConfig] = {}
+        self.outcome = Outcome()
+        self.deaths: Counter[str] = Counter()
+        self.not_before: dict[str, float] = {}
+
+    def add(self, run: RunConfig, retry_failed: bool) -> None:
+        """Queue a run, unless its record says that there is nothing to do."""
+        record = _record(self.results, run)
+        if record is not None and record.state in FINISHED:
+            self.outcome.skipped += 1
+        elif record is not None and record.state is State.FAILED and not retry_failed:
+            self.outcome.failed[run.id] = str(record.status.get("error", ""))
+        else:
+            self.waiting.append(run)
+
+    def stop(self) -> None:
+        """Ask what is computed to save and end; the rest is left for the next time."""
+        if not self.outcome.interrupted:
+            self.outcome.interrupted = True
+            self.waiting.clear()
+            self.place.stop()
+
+    def fill(self, claims: Claims) -> None:
+        """Give runs away while there is room."""
+        for _ in range(len(self.waiting)):
+            if len(self.flying) >= self.place.slots:
+                return
+            run = self.waiting.popleft()
+            due = time.monotonic() >= self.not_before.get(run.id, 0.0)
+            if not due or not claims.take(run.id):
+                self.not_before.setdefault(run.id, 0.0)  # somebody else had it
+                self.waiting.append(run)
+            elif self._settled_elsewhere(run):
+                claims.release(run.id)
+            else:
+                self.flying[run.id] = run
+                self.place.start(run)
+
+    def look(self, claims: Claims) -> None:
+        """Wait a moment for runs to end, and settle those that did."""
+        if not self.flying:
+            time.sleep(TICK if self.waiting else 0.0)
+        for ended in self.place.wait(TICK) if self.flying else ():
+            run = self.flying.pop(ended.run)
+            self._settle(run, ended)
+            claims.release(run.id)
+        self.callback(None)
+
+    def _settle(self, run: RunConfig, ended: Attempt) -> None:
+        end, why = ended.end, ended.why
+        if end is AttemptEnd.BUSY and not self.outcome.interrupted:
+            self.not_before[run.id] = time.monotonic() + BUSY
+            self.waiting.append(run)
+            return
+        if end is AttemptEnd.RECORDED:
+            self.outcome.recorded += 1
+        elif end is AttemptEnd.FAILED:
+            self._fail(run, why)
+        elif not self.outcome.interrupted:  # died, or interrupted by somebody else
+            self.deaths[run.id] += 1
+            if self.deaths[run.id] > self.retries:
+                self._fail(run, f"{why}; tried {self.deaths[run.id]} times")
+            else:
+                self.waiting.appendleft(run)
+        self.callback(ended)
+
+    def _settled_elsewhere(self, run: RunConfig) -> bool:
+        """Say whether another process has brought a run to its end since it was queued."""
+        record = _record(self.results, run)
+        if record is not None and record.state in FINISHED:
+            self.outcome.recorded += 1
+            return True
+        if record is not None and record.state is State.FAILED and run.id in self.not_before:
+            self.outcome.failed[run.id] = str(record.status.get("error", ""))
+            return True
+        return False
+
+    def _fail(self, run: RunConfig, why: str) -> None:
+        """Note a failure in the run's folder, where its own process could not."""
+        self.outcome.failed[run.id] = why
+        record = _record(self.results, run)
+        if record is not None and record.state is State.FAILED:
+            return
+        status = {} if record is None else dict(record.status)
+        status |= {"state": State.FAILED.value, "error": why, "updates": run.training.updates}
+        config = {"format": FORMAT, "id": run.id, "label": run.label, "config": run.to_dict()}
+        folder = run_folder(self.results, run.id)
+        with suppress(OSError):  # a folder that takes nothing: the sweep itself says it
+            folder.mkdir(parents=True, exist_ok=True)
+            if record is None:
+                write_json(folder / CONFIG, config)
+            write_json(folder / STATUS, status)
+
+
+def _record(results: Path, run: RunConfig) -> Record | None:
+    """Return the run's record; None where there is none, or one that cannot be read."""
+    try:
+        return read_record(run_folder(results, run.id))
+    except (ValueError, OSError):
+        return None
+
+
+def _byte(run: str) -> int:
+    return int(run, 16) >> 2  # file offsets have 63 bits

@@ -1,0 +1,68 @@
+"""A worker of the local pool: runs come in as lines of JSON, ends go out the same way.
+
+    → {"folders": …}            once
+    → {"run": …RunConfig}       compute it
+    ← {"run": id, "end": …, "why": …}
+
+When the input closes, the pool is gone: the worker saves what it computes and ends.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import queue
+import signal
+import sys
+import threading
+from typing import Any, TextIO
+
+
+def main() -> int:
+    """Serve until the input closes or SIGINT comes."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--nice", type=int, default=0)
+    parser.add_argument("--device", default="cpu")
+    options = parser.parse_args()
+    os.nice(options.nice)
+    # The protocol keeps the output for itself: what a library prints goes to the log.
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    asked: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
+    try:
+        threading.Thread(target=_listen, args=(asked,), daemon=True).start()
+        _serve(asked, answers, options.device)
+    except KeyboardInterrupt:
+        pass  # asked to stop while there was nothing to save
+    os._exit(0)  # the listener may still hold the input, which a normal exit would wait for
+
+
+def _listen(asked: queue.SimpleQueue[dict[str, Any] | None]) -> None:
+    for line in sys.stdin:
+        asked.put(json.loads(line))
+    asked.put(None)
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def _serve(asked: queue.SimpleQueue[dict[str, Any] | None], answers: TextIO, device: str) -> None:
+    from depthpde.runs.run import RunConfig
+    from depthpde.sweeps.executor import Folders, run_attempt
+
+    said = asked.get()
+    if said is None:
+        return
+    folders = Folders.from_dict(said["folders"])
+    while (said := asked.get()) is not None:
+        run = RunConfig.from_dict(said["run"])
+        ended = run_attempt(run, folders, device=device, log=_log)
+        answer = {"run": ended.run, "end": ended.end.value, "why": ended.why}
+        print(json.dumps(answer), file=answers, flush=True)
+
+
+def _log(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Claims about the diffusion step and what it meets, one a file."""

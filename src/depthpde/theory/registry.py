@@ -1,0 +1,47 @@
+"""Every claim, in the order of the paper: what diffusion is, what it does, what it meets."""
+
+from __future__ import annotations
+
+from depthpde.theory.claim import Claim
+from depthpde.theory.diffusion import (
+    adaptive,
+    cfl,
+    collapse,
+    commutation,
+    conservation,
+    energy_decay,
+    gradient_decay,
+    gradient_flow,
+    heat_kernel,
+    maximum_principle,
+    multiscale,
+    nonexpansive,
+    padding,
+    perturbation,
+    spectrum,
+    unconditional,
+    upwind,
+)
+
+CLAIMS: dict[str, Claim] = {
+    claim.name: claim
+    for claim in (
+        spectrum.CLAIM,
+        cfl.CLAIM,
+        nonexpansive.CLAIM,
+        maximum_principle.CLAIM,
+        conservation.CLAIM,
+        padding.CLAIM,
+        energy_decay.CLAIM,
+        gradient_decay.CLAIM,
+        heat_kernel.CLAIM,
+        unconditional.CLAIM,
+        adaptive.CLAIM,
+        multiscale.CLAIM,
+        collapse.CLAIM,
+        upwind.CLAIM,
+        perturbation.CLAIM,
+        commutation.CLAIM,
+        gradient_flow.CLAIM,
+    )
+}

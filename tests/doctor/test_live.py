@@ -1,0 +1,264 @@
+"""The doctor during training: the same training to the bit, a known cost, plain lines."""
+
+import json
+import os
+import signal
+from types import SimpleNamespace
+
+import pytest
+import torch
+from dynamics.patients import CLASSES, classifier
+from dynamics.zoo import VALIDATION
+from torch import nn
+
+from depthpde.doctor import live
+from depthpde.doctor.diagnosis import judge
+from depthpde.doctor.live import SEQUENCES, Doctor, same_call
+from depthpde.models.classifier import Classifier
+from depthpde.models.config import ModelConfig
+from depthpde.training.config import TrainingConfig
+from depthpde.training.loop import train
+from training.counting import make_config, make_model, make_split
+
+CASE = VALIDATION[1]
+
+
+def fit(model, updates, doctor=None, clip=None, seed=0):
+    """A plain loop, with dropout and all."""
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    draw = torch.Generator().manual_seed(seed)
+    torch.manual_seed(seed)
+    model.train()
+    for _ in range(updates):
+        ids = torch.randint(1, CASE.words, (12, CASE.length), generator=draw)
+        labels = torch.randint(0, CLASSES, (12,), generator=draw)
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(ids), labels).backward()
+        if clip:
+            nn.utils.clip_grad_norm_(model.parameters(), clip)
+        if doctor is not None:
+            doctor.step()
+        optimizer.step()
+    return model
+
+
+def fresh(**changes):
+    return classifier(CASE, dropout=0.1, **changes).model
+
+
+def test_a_watched_training_equals_an_unwatched_one_to_the_bit():
+    plain, watched = fit(fresh(), 7), fresh()
+    with Doctor(watched, every=2, budget=None, say=lambda line: None) as doctor:
+        fit(watched, 7, doctor)
+    assert [each["update"] for each in doctor.history] == [1, 2, 4, 6]
+    for one, other in zip(plain.parameters(), watched.parameters(), strict=True):
+        assert torch.equal(one, other)
+    assert not any(m._forward_hooks or m._forward_pre_hooks for m in watched.modules())
+    assert not any(w._post_accumulate_grad_hooks for w in watched.parameters())
+    assert watched.training
+
+
+def test_the_history_is_one_line_of_json_a_look(tmp_path):
+    path = tmp_path / "run" / "doctor.jsonl"
+    with Doctor(model := fresh(), every=2, budget=None, path=path, say=lambda line: None) as doctor:
+        fit(model, 4, doctor)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [each["update"] for each in lines] == [1, 2, 4]
+    last = lines[-1]
+    assert last["grade"] == "healthy"
+    assert last["verdicts"]["rank collapse"] == "healthy"
+    assert len(last["series"]["drift.cosine"]) == CASE.blocks + 1
+    assert {"values", "evidence", "unmeasured", "overhead", "seconds"} <= set(last)
+
+
+def test_gradients_are_heard_before_they_are_clipped():
+    model = fresh()
+    with Doctor(model, every=1, budget=None, say=lambda line: None) as doctor:
+        fit(model, 1, doctor, clip=1e-6)
+    series = doctor.diagnosis.trajectory
+    assert series["gradient.amplification"]["block 4"] == 1.0
+    assert series["gradient.weights"]["block 1"] > 1e-4
+    assert "gradients" not in doctor.diagnosis.unmeasured
+
+
+def test_gradients_heard_are_those_of_the_loss():
+    model = fresh().eval()
+    ids = torch.randint(1, CASE.words, (4, CASE.length))
+    labels = torch.zeros(4, dtype=torch.long)
+    with Doctor(model, budget=None, say=lambda line: None) as doctor:
+        nn.functional.cross_entropy(model(ids), labels).backward()
+        doctor.step()
+    from depthpde.doctor.probe import probe
+
+    wanted = probe(model, ids, labels=labels, baseline=False)
+    heard = doctor.diagnosis.trajectory
+    for name in ("gradient.stream", "gradient.weights"):
+        assert heard[name].finite() == pytest.approx(wanted[name].finite(), rel=1e-5)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that stands still but for what is added to it; a look takes three seconds."""
+    now = SimpleNamespace(time=0.0)
+    monkeypatch.setattr(live, "time", SimpleNamespace(perf_counter=lambda: now.time))
+
+    def slowly(*told):
+        now.time += 3.0
+        return judge(*told)
+
+    monkeypatch.setattr(live, "judge", slowly)
+    return now
+
+
+def test_it_stays_within_its_budget_and_says_what_it_cost(clock):
+    said = []
+    model = fresh()
+    with Doctor(model, every=1, budget=0.2, say=said.append) as doctor:
+        for _ in range(60):
+            clock.time += 1.0
+            fit(model, 1, doctor)
+    looks = [each["update"] for each in doctor.history]
+    assert looks[0] == 1
+    assert 3 <= len(looks) <= 5, "others were put off"
+    assert all(each["overhead"] <= 0.2 for each in doctor.history[1:])
+    assert said[-1].startswith(f"doctor: {len(looks)} looks, every 1 updates, took ")
+    assert said[-1].endswith(f"; healthy at the last, update {looks[-1]} of 60")
+    assert "% of the training time; " in said[-1]
+
+
+def test_it_speaks_when_the_grade_changes():
+    said = []
+    model = fresh()
+    with Doctor(model, every=2, budget=None, say=said.append) as doctor:
+        fit(model, 2, doctor)
+        with torch.no_grad():
+            for block in model.encoder.blocks:
+                block.reaction.out.weight.zero_().requires_grad_(False)
+        fit(model, 2, doctor)
+    assert len(said) == 2
+    assert said[0].startswith("doctor · update 4 · ill · layers: least: feed-forward of block")
+
+
+def test_our_own_trainer_takes_it_as_watch_and_trains_the_same():
+    split, settings = make_split(), TrainingConfig(updates=6, warmup=1, batch_size=8)
+
+    def trained(watched):
+        config = ModelConfig(
+            dim=16, vocabulary=split.vocabulary, length=split.length, classes=split.classes
+        )
+        model = Classifier(config, generator=torch.Generator().manual_seed(0))
+        doctor = Doctor(model, every=3, budget=None, say=lambda line: None) if watched else None
+        train(model, split, settings, watch=doctor)
+        return model, doctor
+
+    plain, _ = trained(watched=False)
+    model, doctor = trained(watched=True)
+    assert [each["update"] for each in doctor.history] == [2, 3, 6], "it was not there at 1"
+    weights = zip(plain.parameters(), model.parameters(), strict=True)
+    assert all(torch.equal(one, other) for one, other in weights)
+
+
+def attached(model):
+    return any(each._forward_hooks or each._forward_pre_hooks for each in model.modules())
+
+
+@pytest.mark.parametrize("end", ["done", "diverged", "interrupted"])
+def test_no_hook_is_left_when_a_training_ends_while_it_listens(end):
+    settings = {"diverged": {"loss_bound": 1e-3}, "interrupted": {"updates": 9}}.get(end, {})
+    split, model = make_split(), make_model()
+    config = make_config(**{"updates": 3, "warmup": 1, **settings})
+    said = []
+    doctor = Doctor(model, every=4, budget=None, say=said.append)
+
+    class Watch:
+        close = doctor.close
+
+        def __call__(self, history, now):
+            doctor(history, now)
+            if end == "interrupted" and now.update == 3:
+                os.kill(os.getpid(), signal.SIGINT)
+
+    if end == "diverged":
+        doctor.__enter__()
+    history = train(model, split, config, watch=Watch())
+    assert history.status == end
+    assert not attached(model)
+    assert len(said) == (0 if end == "diverged" else 1), "what it cost is said once"
+    doctor.close()
+    assert len(said) == (0 if end == "diverged" else 1)
+
+
+def test_a_wrapped_doctor_leaves_when_the_history_is_finished():
+    model, config = make_model(), make_config(updates=3, warmup=1)
+    doctor = Doctor(model, every=4, budget=None, say=lambda line: None)
+    train(model, make_split(), config, watch=lambda history, now: doctor(history, now))
+    assert not attached(model)
+
+
+def test_a_validation_between_update_and_look_leaves_the_cut_as_it_was():
+    split, model = make_split(), make_model()
+    config = make_config(updates=2, warmup=1, evaluate_every=1, batch_size=12)
+    doctor = Doctor(model, every=2, budget=None, say=lambda line: None)
+    train(model, split, config, validation=make_split("validation", 5), watch=doctor)
+    assert doctor.diagnosis.trajectory.sequences == SEQUENCES
+
+
+def test_a_part_of_a_model_that_is_called_instead_of_the_whole_is_found():
+    inner = fresh()
+
+    class Holder(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.model = inner
+
+    with Doctor(Holder(), budget=None, say=lambda line: None) as doctor:
+        inner(torch.randint(1, 9, (4, CASE.length))).sum().backward()
+        doctor.step()
+    assert doctor.diagnosis.trajectory.model == "Classifier"
+
+
+def test_a_step_without_a_pass_waits_for_the_next():
+    model = fresh()
+    with Doctor(model, every=5, budget=None, say=lambda line: None) as doctor:
+        doctor.step()
+        assert doctor.history == []
+        fit(model, 1, doctor)
+    assert [each["update"] for each in doctor.history] == [2]
+
+
+def test_a_pass_without_a_backward_leaves_gradients_out():
+    model = fresh()
+    with Doctor(model, say=lambda line: None) as doctor:
+        with torch.no_grad():
+            model(torch.randint(1, 9, (4, CASE.length)))
+        doctor.step()
+    assert doctor.diagnosis.unmeasured["gradients"] == "no backward pass was heard"
+
+
+def test_only_a_few_sequences_are_looked_at_again():
+    ids, mask = torch.zeros(20, 7), torch.ones(20, 7)
+    model = nn.Identity()
+    assert same_call(model, (ids, mask), {}, (20, 7))[0].shape[0] == SEQUENCES
+    assert same_call(model, (ids,), {}, (20, 20))[0].shape[0] == 20
+
+    class Named(nn.Module):
+        def forward(self, ids, mask=None, labels=None):
+            return ids
+
+    told = same_call(Named(), (ids,), {"mask": mask, "labels": ids}, (20, 7))
+    assert {name: len(each) for name, each in told.items()} == {"ids": SEQUENCES, "mask": SEQUENCES}
+
+
+def test_refuses_a_compiled_model():
+    model = fresh()
+    compiled = torch.compile(model, backend="eager")
+    compiled(torch.randint(1, 9, (2, CASE.length)))
+    with pytest.raises(ValueError, match="must not be compiled when a doctor begins to watch"):
+        Doctor(model)
+
+
+def test_refuses_an_interval_or_a_budget_that_is_none():
+    with pytest.raises(ValueError, match="`every` must be at least 1, got 0"):
+        Doctor(fresh(), every=0)
+    with pytest.raises(ValueError, match=r"`budget` must lie in \[1e-06, 1\], got 2"):
+        Doctor(fresh(), budget=2.0)

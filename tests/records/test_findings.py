@@ -1,0 +1,121 @@
+"""Findings come back as they were written, and read as a person would tell them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from depthpde.records.findings import (
+    Findings,
+    FindingVerdict,
+    JudgedClaim,
+    check_scale,
+    read_findings,
+    typeset,
+)
+
+FOUND = Findings(
+    name="placement",
+    question="Where?",
+    scale="mini",
+    claims=(
+        JudgedClaim(
+            claim="It helps after the embedding.",
+            finding="+1.60 points over five tasks.",
+            verdict=FindingVerdict.PARTLY,
+            n=30,
+            interval=(0.9, 2.3),
+            p=0.03,
+        ),
+        JudgedClaim(
+            claim="It is free.", finding="Nobody looked.", verdict=FindingVerdict.UNDECIDED, n=0
+        ),
+    ),
+    tables={"ratios": [{"position": "in heads", "ratio": 0.25}, {"position": "after ffn"}]},
+    notes=("mini tasks are not Long Range Arena",),
+)
+
+
+def test_findings_come_back_as_they_were_written(tmp_path):
+    path = FOUND.write(tmp_path)
+    assert path == tmp_path / "findings" / "placement.json"
+    assert read_findings(path) == FOUND
+
+
+def test_findings_of_another_scale_are_not_written_over(tmp_path):
+    check_scale(tmp_path, "placement", "quick")
+    path = FOUND.write(tmp_path)
+    check_scale(tmp_path, "placement", "mini")
+    check_scale(tmp_path, "multiscale", "quick")
+    with pytest.raises(ValueError, match=f"`scale` must be 'mini', that of {path}, got 'quick'"):
+        check_scale(tmp_path, "placement", "quick")
+
+
+def test_the_text_tells_claim_finding_verdict_and_strength():
+    lines = FOUND.text().splitlines()
+    assert "claim     It helps after the embedding." in lines
+    assert "verdict   PARTLY   n = 30, 95 % interval [+0.90, +2.30], p = 0.03" in lines
+    assert "verdict   UNDECIDED   n = 0" in lines
+    assert "  in heads    0.25" in lines
+    assert "  after ffn      –" in lines
+    assert lines[-1] == "note: mini tasks are not Long Range Arena"
+
+
+def test_a_page_has_real_minus_signs_and_no_broken_cell():
+    harm = JudgedClaim(
+        claim="It harms.",
+        finding="by |-0.4| points on text-mini",
+        verdict=FindingVerdict.CONFIRMED,
+        n=6,
+        interval=(-0.9, 2.3),
+    )
+    tables = {"gaps": [{"variant": "a", "gap": -1.5}, {"variant": "b|c"}]}
+    found = Findings(name="a", question="b", scale="mini", claims=(harm,), tables=tables)
+    row = r"| It harms. | by \|−0.4\| points on text-mini | **confirmed** | 6 | [−0.90, +2.30] |  |"
+    assert row in found.markdown().splitlines()
+    assert found.tables_markdown().splitlines()[-2:] == ["| a | −1.5 |", r"| b\|c | – |"]
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("-0.4 [-1, -2]", "−0.4 [−1, −2]"),
+        ("10^(-2.91 ± 0.15)", "10^(−2.91 ± 0.15)"),
+        (
+            "wikitext2-mini, 2020-2021, 1e-07, r-2, --5",
+            "wikitext2-mini, 2020-2021, 1e-07, r-2, --5",
+        ),
+    ],
+)
+def test_only_the_sign_of_a_number_becomes_a_minus(text, wanted):
+    assert typeset(text) == wanted
+
+
+def test_long_claims_are_wrapped_beside_their_word():
+    long = JudgedClaim(claim="word " * 40, finding="x", verdict=FindingVerdict.CONFIRMED, n=1)
+    text = Findings(name="a", question="b", scale="mini", claims=(long,)).text(width=60)
+    assert max(map(len, text.splitlines())) <= 60
+
+
+def test_refuses_what_are_no_findings(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text("{")
+    with pytest.raises(ValueError, match="must be JSON, but"):
+        read_findings(path)
+    path.write_text("[]")
+    with pytest.raises(ValueError, match="must hold an object, got list"):
+        read_findings(path)
+    path.write_text('{"format": 9}')
+    with pytest.raises(ValueError, match="must be of format 1, got 9"):
+        read_findings(path)
+    said = FOUND.to_dict()
+    del said["rows"][0]["n"]
+    path.write_text(json.dumps(said))
+    with pytest.raises(ValueError, match="must be whole, but"):
+        read_findings(path)
+    said = FOUND.to_dict()
+    said["rows"][0]["verdict"] = "confirmd"
+    path.write_text(json.dumps(said))
+    with pytest.raises(ValueError, match="did you mean 'confirmed'"):
+        read_findings(path)

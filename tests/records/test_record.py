@@ -1,0 +1,173 @@
+"""Records are read one by one: a bad one is named and hides no other."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from depthpde.files import write_json
+from depthpde.records.record import (
+    LOST_AFTER,
+    Cell,
+    Grid,
+    State,
+    read_grid,
+    read_grids,
+    read_record,
+    read_records,
+    unread_grids,
+    write_grid,
+)
+
+GRID = Grid(
+    "placement", "Where?", "baseline", (Cell("text-mini", "baseline", 0, "a" * 16),),
+    {"baseline": {"words": "nothing placed"}},
+)  # fmt: skip
+
+
+def make(results, name="a" * 16, *, config=None, status=None, result=None):
+    folder = results / "runs" / name
+    folder.mkdir(parents=True)
+    config = {"task": "text-mini", "seed": 3} if config is None else config
+    write_json(folder / "config.json", {"format": 1, "id": name, "label": "x", "config": config})
+    if status is not None:
+        write_json(folder / "status.json", status)
+    if result is not None:
+        write_json(folder / "result.json", {"format": 1, "status": "done"} | result)
+    return folder
+
+
+def test_a_record_tells_task_seed_state_and_accuracy(tmp_path):
+    folder = make(tmp_path, result={"test": {"accuracy": 61.5}})
+    record = read_record(folder)
+    assert (record.task, record.seed, record.state, record.accuracy) == (
+        "text-mini", 3, State.DONE, 61.5,
+    )  # fmt: skip
+
+
+def test_a_run_whose_heart_has_stopped_is_lost(tmp_path):
+    now = time.time()
+    alive = make(tmp_path, "a" * 16, status={"state": "running", "heartbeat": now})
+    dead = {"state": "running", "heartbeat": now - LOST_AFTER - 1}
+    assert read_record(alive).state is State.RUNNING
+    assert read_record(make(tmp_path, "b" * 16, status=dead)).state is State.LOST
+    assert read_record(make(tmp_path, "c" * 16)).state is State.PENDING
+
+
+def test_a_line_that_is_being_written_is_not_read(tmp_path):
+    folder = make(tmp_path)
+    whole = json.dumps({"kind": "point", "update": 1}) + "\n"
+    (folder / "metrics.jsonl").write_text(whole + whole[:9])
+    assert read_record(folder).points() == [{"kind": "point", "update": 1}]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("{half", r"metrics\.jsonl, line 2, must be JSON, but .*; remove the line"),
+        ("[" * 100_000, r"metrics\.jsonl, line 2, must be JSON, but .*; remove the line"),
+        ("[1]", r"line 2, must be an object with a kind, got \[1\]; remove the line"),
+        ('{"update": 1}', "line 2, must be an object with a kind, got "),
+    ],
+)
+def test_a_line_of_a_curve_that_cannot_be_read_is_named(tmp_path, line, words):
+    folder = make(tmp_path)
+    whole = json.dumps({"kind": "point", "update": 1}) + "\n"
+    (folder / "metrics.jsonl").write_text(f"{whole}{line}\n{whole}")
+    with pytest.raises(ValueError, match=words):
+        read_record(folder).points()
+
+
+def test_one_broken_record_hides_no_other(tmp_path):
+    make(tmp_path, "a" * 16)
+    (make(tmp_path, "b" * 16) / "config.json").write_text("{")
+    (tmp_path / "runs" / "c").mkdir()
+    records = read_records(tmp_path)
+    assert list(records.found) == ["a" * 16]
+    assert [each.path.name for each in records.broken] == ["b" * 16, "c"]
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "words"),
+    [
+        ("config.json", "{", "must be JSON, but .* it was not written whole: move .* away"),
+        ("config.json", "[]", "must hold an object, got list; move .* away"),
+        ("result.json", "{", "must be JSON, but .* move .* the same command computes it again"),
+        ("status.json", "{", "must be JSON, but .* move .* the same command computes it again"),
+        ("config.json", '{"format": 7}', "must be of format 1, got 7"),
+        ("config.json", '{"format": 1, "config": {}}', "must hold a config with a task and a seed"),
+        (
+            "config.json",
+            '{"format": 1, "id": "b", "config": {"task": "t", "seed": 0}}',
+            "must hold the run of its name, got 'b'",
+        ),
+        (
+            "config.json",
+            '{"format": 1, "config": {"task": "t", "seed": null}}',
+            "must name a task and number a seed, got 't' and None",
+        ),
+        (
+            "result.json",
+            '{"format": 1, "status": "running"}',
+            "must be a result of format 1; move .* away",
+        ),
+        (
+            "result.json",
+            '{"format": 1, "status": "done", "test": {"accuracy": NaN}}',
+            "must tell a test accuracy in percent, got nan; move .* away",
+        ),
+        (
+            "result.json",
+            '{"format": 1, "status": "done", "ratios": null}',
+            "must hold ratios by name, got None; move .* away",
+        ),
+        ("status.json", '{"state": "asleep"}', "must tell a state, got 'asleep'; move .* away"),
+    ],
+)
+def test_says_what_is_wrong_with_a_record(tmp_path, file, text, words):
+    folder = make(tmp_path)
+    (folder / file).write_text(text)
+    with pytest.raises(ValueError, match=words):
+        read_record(folder)
+
+
+def test_says_that_a_folder_holds_no_record(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"config\.json is missing; the folder is not"):
+        read_record(tmp_path)
+
+
+def test_an_empty_results_folder_holds_nothing(tmp_path):
+    assert read_records(tmp_path / "none").found == {}
+    assert read_grids(tmp_path / "none") == {}
+
+
+def test_a_grid_comes_back_as_it_was_written(tmp_path):
+    write_grid(tmp_path, GRID)
+    assert read_grids(tmp_path) == {"placement": GRID}
+
+
+def test_a_grid_that_is_none_is_left_out_and_says_why_when_asked(tmp_path):
+    path = write_grid(tmp_path, GRID)
+    (path.parent / "bad.json").write_text('{"format": 1, "cells": 3}')
+    (path.parent / "old.json").write_text('{"format": 0}')
+    (path.parent / "half.json").write_text("{")
+    assert list(read_grids(tmp_path)) == ["placement"]
+    told = {each.path.name: each.reason for each in unread_grids(tmp_path)}
+    assert set(told) == {"bad.json", "half.json", "old.json"}
+    assert told["half.json"].endswith("move it away and the same sweep writes it again")
+    with pytest.raises(ValueError, match="must be a grid, but"):
+        read_grid(path.parent / "bad.json")
+    with pytest.raises(ValueError, match="must be of format 1, got 0"):
+        read_grid(path.parent / "old.json")
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_in_a_config_stop_the_reading_of_others(tmp_path_factory, content):
+    results = tmp_path_factory.mktemp("results")
+    make(results, "a" * 16)
+    (make(results, "b" * 16) / "config.json").write_bytes(content)
+    assert list(read_records(results).found) == ["a" * 16]

@@ -1,0 +1,256 @@
+"""The page as a file and in a real browser."""
+
+import html
+import json
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from depthpde.pages.style import CSS, csp_hash
+from depthpde.records.record import Grid, read_grid, write_grid
+from depthpde.report.evidence import over_all
+from depthpde.report.page import PAGE, make_report, write_report
+from report import synthesis
+
+VOID = {"meta", "br", "hr", "img", "link", "input"}
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+class Reader(HTMLParser):
+    """Collects ids, links and tags, and checks that every tag is closed."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.tags: list[str] = []
+        self.open: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        if tag not in VOID:
+            self.open.append(tag)
+        for name, value in attrs:
+            if name == "id":
+                self.ids.append(value)
+            if name == "href":
+                self.links.append(value)
+            assert name not in ("style", "onclick", "src"), (tag, name)
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+@pytest.fixture(scope="module")
+def page(shared_results, tmp_path_factory) -> str:
+    out = tmp_path_factory.mktemp("out")
+    return write_report(shared_results, out).read_text()
+
+
+def test_the_page_is_whole_and_every_link_leads_somewhere(page):
+    read = Reader(page)
+    assert read.open == []
+    assert len(read.ids) == len(set(read.ids))
+    assert {link for link in read.links if not link.startswith("#")} == set()
+    assert {link[1:] for link in read.links} <= set(read.ids)
+    assert len(read.links) > 50
+
+
+def test_the_page_needs_no_script_and_no_network(page):
+    assert "script" not in Reader(page).tags
+    assert not re.search(r"(src|href)=\"(https?:)?//", page)
+    assert f"style-src '{csp_hash()}'" in html.unescape(page)
+    assert f"<style>{CSS}</style>" in page
+
+
+def test_the_question_and_the_verdict_stand_before_the_figures(page):
+    question = page.index("<h1>Where does diffusion help")
+    assert question < page.index("After embedding helps most:") < page.index("<svg")
+
+
+def test_the_page_has_every_part(page):
+    for part in (
+        "The seven positions in a Transformer", "mean difference over tasks", "points by task",
+        "validation accuracy by update", "learned ratios", "what each frequency keeps",
+        "energy by band", "cosine to the input by depth", "Dirichlet energy by depth",
+        "cost of a whole run", "not confirmed", "Commutator and effect", "root operator 33.3",
+    ):  # fmt: skip
+        assert part in page, part
+
+
+def test_every_mean_of_the_page_is_that_of_the_records(page, evidence):
+    for found in over_all(evidence).values():
+        ends = found.interval
+        said = f"{found.mean:+.1f} [{ends.low:+.1f}, {ends.high:+.1f}]".replace("-", "−")
+        assert said.replace("+0.0", "±0.0").replace("−0.0", "±0.0") in page
+
+
+def test_every_run_is_listed_with_its_name_and_its_environment(page, evidence):
+    for runs in evidence.runs.values():
+        for run in runs.values():
+            assert f"<code>{run.id}</code>" in page
+    assert "commit 0123456789ab; depthpde 0.1" in page
+
+
+def test_the_same_records_give_the_same_bytes_wherever_they_lie(shared_results, results, tmp_path):
+    one, two = tmp_path / "one", tmp_path / "two"
+    write_report(shared_results, one)
+    write_report([results], two)
+    files = sorted(each.relative_to(one) for each in one.rglob("*") if each.is_file())
+    assert len(files) > 20
+    assert files == sorted(each.relative_to(two) for each in two.rglob("*") if each.is_file())
+    for each in files:
+        assert (one / each).read_bytes() == (two / each).read_bytes(), each
+
+
+def test_inside_the_results_the_page_leads_to_each_record(results):
+    page = write_report(results)
+    assert page == results / "report" / PAGE
+    links = [each for each in Reader(page.read_text()).links if not each.startswith("#")]
+    assert len(links) == 60
+    assert all((page.parent / each).is_file() for each in links)
+
+
+def test_broken_records_are_listed_and_the_rest_is_shown(results):
+    runs = sorted((results / "runs").iterdir())
+    (runs[0] / "result.json").write_text("{")
+    (runs[1] / "config.json").write_text(json.dumps({"format": 2}))
+    report = make_report(results)
+    page = report.page.read_text()
+    assert len(report.results.broken) == 2
+    assert f"<code>runs/{runs[0].name}</code>: runs/{runs[0].name}/result.json must be JSON" in page
+    assert "must be of format 1, got 2" in page
+    assert str(results) not in page
+    assert "58 of 58 runs finished" in page
+    assert "2 of 60 runs have no result yet" in page
+
+
+def test_curves_and_probes_that_cannot_be_read_are_listed(results):
+    runs = sorted(each.parent for each in results.glob("runs/*/probe.json"))
+    probe = runs[0] / "probe.json"
+    course, alive = (each / "metrics.jsonl" for each in runs[1:3])
+    probe.write_text("{half")
+    course.write_text("{half\n" + course.read_text())
+    alive.write_text(alive.read_text() + '{"kind": "validation", "upd')
+    report = make_report(results)
+    told = {each.path: each.reason for each in report.results.broken}
+    assert set(told) == {each.relative_to(results) for each in (probe, course)}
+    assert told[course.relative_to(results)].startswith(f"runs/{course.parent.name}/metrics.jsonl,")
+    page = report.page.read_text()
+    assert f"<code>runs/{probe.parent.name}/probe.json</code>: a probe must be JSON" in page
+    assert "60 of 60 runs finished" in page
+    assert "2 unread" in page
+    assert str(results) not in page
+
+
+def test_a_folder_where_nothing_can_be_read_still_gives_a_page(tmp_path):
+    (tmp_path / "runs" / "0123").mkdir(parents=True)
+    report = make_report(tmp_path)
+    assert report.chapters == ()
+    assert "No run has been read" in report.page.read_text()
+
+
+def test_the_python_of_the_documentation_runs(shared_results, tmp_path, monkeypatch, capsys):
+    page = Path(__file__).parents[2] / "docs" / "report.md"
+    code = "\n".join(re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.S))
+    (tmp_path / "results").symlink_to(shared_results)
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code, "report.md", "exec"), {})
+    assert (tmp_path / "out" / "report" / PAGE).is_file()
+    assert "after embedding" in capsys.readouterr().out
+
+
+HOSTILE = "<script>document.title='owned'</script>"
+
+
+def make_hostile(folder: Path) -> Path:
+    """Write results in which every name that a record chooses is markup."""
+    grid = synthesis.write_placement(
+        folder, tasks=["text-mini"], variants=["baseline", "after_ffn"], seeds=2
+    )
+    cells = tuple(
+        type(cell)(
+            HOSTILE, cell.variant if cell.variant == "baseline" else HOSTILE, cell.seed, cell.run
+        )
+        for cell in grid.cells
+    )
+    write_grid(folder, Grid("placement", HOSTILE, "baseline", cells, {HOSTILE: {"words": HOSTILE}}))
+    for path in folder.glob("runs/*/result.json"):
+        values = json.loads(path.read_text())
+        values |= {"trivial": {HOSTILE: 50.0}, "data": {"manifest_sha256": HOSTILE}}
+        path.write_text(json.dumps(values))
+    for path in folder.glob("runs/*/environment.json"):
+        path.write_text(json.dumps({"commit": HOSTILE, "versions": {HOSTILE: HOSTILE}}))
+    synthesis.write_findings(folder, "claims")
+    told = json.loads((folder / "findings" / "claims.json").read_text())
+    told |= {"question": HOSTILE, "notes": [HOSTILE], "tables": {HOSTILE: [{HOSTILE: HOSTILE}]}}
+    (folder / "findings" / "claims.json").write_text(json.dumps(told))
+    (folder / "runs" / "<b>").mkdir()
+    return folder
+
+
+def test_names_from_records_are_text_everywhere(tmp_path):
+    assert read_grid(write_grid(tmp_path, Grid("g", HOSTILE, "b", (), {}))).question == HOSTILE
+    out = tmp_path / "out"
+    page = write_report(make_hostile(tmp_path / "results"), out).read_text()
+    read = Reader(page)
+    assert read.open == []
+    assert "script" not in read.tags
+    assert "b" not in read.tags
+    assert html.escape(HOSTILE) in page
+    for each in (out / "figures").iterdir():
+        assert "<script" not in each.read_text()
+
+
+def browse(page: Path, tmp_path: Path, *flags: str) -> subprocess.CompletedProcess[str]:
+    """Open a page in Chromium and return its document after all has run."""
+    command = [
+        str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr",
+        f"--user-data-dir={tmp_path / 'profile'}", *flags, f"file://{page}",
+    ]  # fmt: skip
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+def test_chromium_opens_the_page_without_a_word_and_runs_no_name(tmp_path):
+    page = write_report(make_hostile(tmp_path / "results"), tmp_path / "out")
+    done = browse(page, tmp_path, "--dump-dom")
+    assert "CONSOLE" not in done.stderr
+    assert "<title>placement · depthpde report</title>" in done.stdout
+    assert "<svg" in done.stdout
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_page_is_no_wider_than_its_window(shared_results, tmp_path, width):
+    page = write_report(shared_results, tmp_path / "out")
+    frame = tmp_path / "frame.html"
+    # A script beside the page measures it; the page itself allows none.
+    frame.write_text(
+        f'<iframe id="f" src="out/{PAGE}" width="{width}" height="900"></iframe><script>'
+        "onload = () => { const d = document.getElementById('f').contentDocument;"
+        "document.title = d.documentElement.scrollWidth + ' ' + d.fonts.size; }</script>"
+    )
+    done = browse(frame, tmp_path, "--dump-dom", "--allow-file-access-from-files")
+    measured = re.search(r"<title>(\d+) \d+</title>", done.stdout)
+    assert measured is not None, done.stdout[:300]
+    assert int(measured[1]) <= width
+    assert page.is_file()
+
+
+def test_runs_without_a_pair_have_their_curves_drawn(tmp_path):
+    synthesis.write_placement(tmp_path, tasks=["text-mini"], variants=["after_ffn"], seeds=2)
+    drawn = make_report(tmp_path).chapters[0].curves["text-mini"]
+    assert "after ffn" in drawn
+    assert "line-ours" in drawn

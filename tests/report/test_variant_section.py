@@ -1,0 +1,70 @@
+import pytest
+
+from depthpde.records.results import read_results
+from depthpde.report.evidence import gather, over_all, placed_at
+from depthpde.report.grid_section import write_grid_section
+from depthpde.report.variant_section import write_variant_section
+from report import synthesis
+
+
+def article_of(evidence, variant):
+    return write_variant_section(
+        evidence, variant, over_all(evidence).get(variant), placed_at(evidence)
+    )
+
+
+def read(results):
+    found = read_results(results)
+    return gather(found.grids["placement"], found.records)
+
+
+def test_a_position_has_its_number_its_curves_and_what_it_learned(evidence):
+    found = article_of(evidence, "after_attention")
+    assert (found.number, found.role) == (5, "ours")
+    assert list(found.figures) == [
+        "curve-listops-mini", "curve-text-mini", "ratios", "transfer", "bands",
+    ]  # fmt: skip
+    assert found.summary.startswith("−")
+    assert "block 1 · after attention" in found.figures["bands"].caption
+
+
+def test_a_control_has_curves_alone_and_no_number(evidence):
+    found = article_of(evidence, "depthwise conv")
+    assert (found.number, found.role) == (None, "control")
+    assert set(found.figures) == {"curve-listops-mini", "curve-text-mini"}
+
+
+def test_what_was_measured_stands_for_a_layer_without_a_formula(results):
+    for run in read(results).records("depthwise conv"):
+        synthesis.write_probe(results, run.id)
+    found = article_of(read(results), "depthwise conv").figures
+    assert "as measured" in found["transfer"].caption
+    assert "after embedding; measured" in found["bands"].caption
+
+
+def test_a_variant_without_runs_says_so_and_draws_nothing(results):
+    for run in read(results).records("after_attention"):
+        (run.folder / "result.json").unlink()
+    found = article_of(read(results), "after_attention")
+    assert found.summary == "no pair of finished runs yet"
+    assert found.figures == {}
+
+
+def test_a_chapter_of_one_task_draws_no_figure_by_task(evidence):
+    one = write_grid_section(evidence.select(tasks=["text-mini"]))
+    assert set(one.figures) == {"diagram", "forest"}
+    both = write_grid_section(evidence)
+    assert set(both.figures) == {"diagram", "forest", "forest-by-task", "heat-map"}
+
+
+def test_a_chapter_leads_with_the_best_the_worst_and_the_best_control(evidence):
+    drawn = write_grid_section(evidence).curves["text-mini"]
+    for name in ("baseline", "after embedding", "after attention", "depthwise conv"):
+        assert f">{name}</text>" in drawn
+    assert ">all seven</text>" not in drawn
+
+
+@pytest.mark.parametrize("measure", ["drift.cosine", "energy.dirichlet"])
+def test_depth_is_marked_at_whole_blocks(evidence, measure):
+    drawn = write_grid_section(evidence).depth[measure]
+    assert all(f">{block}</text>" in drawn for block in range(7))

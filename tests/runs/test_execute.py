@@ -1,0 +1,205 @@
+"""A run is computed once, taken up where it stood, and recorded whole."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from depthpde.models.classifier import Classifier
+from depthpde.records.record import State, read_record, read_records
+from depthpde.runs.execute import BusyError, ensure_prepared, execute
+from depthpde.training.pretraining import PretrainingConfig
+
+CHILD = """
+import json, os, signal, sys
+from pathlib import Path
+from depthpde.runs.execute import execute
+from depthpde.runs.run import RunConfig
+run = RunConfig.from_dict(json.loads(sys.argv[1]))
+at, number = int(sys.argv[4]), int(sys.argv[5])
+def watch(model, stage):
+    def look(history, now):
+        if history.update == at:
+            os.kill(os.getpid(), number)
+    return look
+record = execute(run, Path(sys.argv[2]), prepared=Path(sys.argv[3]), watch=watch)
+print(record.state)
+"""
+
+
+def in_a_process(run, results, prepared, *, at: int, number: int) -> subprocess.CompletedProcess:
+    words = [json.dumps(run.to_dict()), str(results), str(prepared), str(at), str(int(number))]
+    return subprocess.run(
+        [sys.executable, "-c", CHILD, *words], capture_output=True, text=True, timeout=120
+    )
+
+
+def test_a_record_tells_the_whole_run(run, prepared, tmp_path):
+    record = execute(run, tmp_path, prepared=prepared)
+    assert record.state is State.DONE
+    assert record.config == run.to_dict()
+    assert record.environment["versions"]["torch"] == torch.__version__
+    assert [each["update"] for each in record.points()] == [2, 4, 6, 8]
+    assert [each["update"] for each in record.validations()] == [4, 8]
+    result = record.result
+    assert result["test"]["targets"] == 48
+    assert result["test"]["correct"] == round(0.48 * record.accuracy)
+    (ratios,) = result["ratios"].values()
+    assert len(ratios) == 8
+    assert all(0 <= each <= 0.25 for each in ratios)
+    assert result["trivial"]["root operator"] > result["trivial"]["majority"]
+    assert result["parameters"] == sum(each.numel() for each in run.build().parameters())
+    assert not (record.folder / "checkpoints").exists()
+
+
+def test_predictions_are_those_of_the_saved_model_in_the_order_of_the_split(
+    run, prepared, tmp_path
+):
+    from depthpde.data.catalog import load
+    from depthpde.training.evaluate import evaluate
+
+    record = execute(run, tmp_path, prepared=prepared)
+    model = Classifier.from_pretrained(record.folder / "model")
+    split = load("listops-mini", "test", out=prepared)
+    said = evaluate(model, split, batch_size=5).predictions.numpy()
+    assert np.array_equal(record.predictions(), said)
+    assert (said == split.labels).sum() == record.result["test"]["correct"]
+
+
+def test_a_finished_run_is_not_computed_again(run, prepared, tmp_path):
+    first = execute(run, tmp_path, prepared=prepared)
+    stamp = (first.folder / "result.json").stat().st_mtime_ns
+    lines: list[str] = []
+    again = execute(run, tmp_path, prepared=prepared, log=lines.append)
+    assert again == first
+    assert (first.folder / "result.json").stat().st_mtime_ns == stamp
+    assert any("is finished" in line for line in lines)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=["killed", "asked"])
+def test_a_run_that_was_stopped_ends_as_one_that_was_not(run, prepared, tmp_path, number):
+    whole = execute(run, tmp_path / "whole", prepared=prepared)
+    ended = in_a_process(run, tmp_path / "cut", prepared, at=5, number=number)
+    cut = read_record(tmp_path / "cut" / "runs" / run.id)
+    if number == signal.SIGKILL:
+        assert ended.returncode == -signal.SIGKILL
+        assert cut.state is State.RUNNING  # until its heart has been silent for long enough
+    else:
+        assert ended.stdout.strip() == "interrupted", ended.stderr
+        assert cut.status["signal"] == signal.SIGTERM
+    assert cut.result is None
+    lines: list[str] = []
+    resumed = execute(run, tmp_path / "cut", prepared=prepared, log=lines.append)
+    assert any("resumed at update" in line for line in lines)
+    assert resumed.status["attempts"] == 2
+    assert resumed.points() == whole.points()
+    assert resumed.validations() == whole.validations()
+    assert np.array_equal(resumed.predictions(), whole.predictions())
+    ours, theirs = (load_file(each.folder / "model/model.safetensors") for each in (resumed, whole))
+    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+
+
+def test_a_run_stopped_in_its_pretraining_or_after_it_ends_as_one_that_was_not(
+    run, prepared, tmp_path
+):
+    stages = replace(run, pretraining=PretrainingConfig(updates=10))
+    whole = execute(stages, tmp_path / "whole", prepared=prepared)
+    curve = (whole.folder / "pretraining.jsonl").read_text()
+    assert '"update": 10' in curve
+    assert [each["update"] for each in whole.points()] == [2, 4, 6, 8]
+    ended = in_a_process(stages, tmp_path / "cut", prepared, at=5, number=signal.SIGKILL)
+    assert ended.returncode == -signal.SIGKILL
+    resumed = execute(stages, tmp_path / "cut", prepared=prepared)
+    assert resumed.points() == whole.points()
+    assert (resumed.folder / "pretraining.jsonl").read_text() == curve
+    assert not list(resumed.folder.glob("checkpoints*"))
+    for record in (whole, resumed):
+        told = record.result["pretraining"]
+        assert told["update"] == 10
+        assert told["seconds"] > 0
+        assert told["tokens"] == whole.result["pretraining"]["tokens"] > 0
+    plain = execute(run, tmp_path / "whole", prepared=prepared)
+    assert plain.points() != whole.points()
+    assert plain.result["pretraining"] is None
+
+
+def test_a_run_interrupted_in_its_pretraining_says_so(run, prepared, tmp_path):
+    stages = replace(run, pretraining=PretrainingConfig(updates=10))
+    ended = in_a_process(stages, tmp_path, prepared, at=5, number=signal.SIGTERM)
+    assert ended.stdout.strip() == "interrupted", ended.stderr
+    status = read_record(tmp_path / "runs" / stages.id).status
+    assert status["stage"] == {"name": "pretraining", "update": 5, "updates": 10}
+    assert "stage" not in execute(stages, tmp_path, prepared=prepared).status
+
+
+def test_a_pretraining_that_diverges_is_the_result_of_the_run(run, prepared, tmp_path):
+    wild = replace(run, training=replace(run.training, loss_bound=1e-3))
+    record = execute(
+        replace(wild, pretraining=PretrainingConfig(updates=10)), tmp_path, prepared=prepared
+    )
+    assert record.state is State.DIVERGED
+    assert record.points() == []
+    assert record.result["reason"].startswith("pretraining: loss")
+
+
+def test_a_run_that_another_process_computes_is_left_to_it(run, prepared, tmp_path):
+    def callback(model, stage):
+        def look(history, now):
+            with pytest.raises(BusyError, match="is being computed by another process"):
+                execute(run, tmp_path, prepared=prepared)
+
+        return look
+
+    assert execute(run, tmp_path, prepared=prepared, callback=callback).state is State.DONE
+
+
+def test_divergence_is_a_result(run, prepared, tmp_path):
+    wild = replace(run, training=replace(run.training, loss_bound=1e-3))
+    record = execute(wild, tmp_path, prepared=prepared)
+    assert record.state is State.DIVERGED
+    assert "where at most a loss of 0.001" in record.result["reason"]
+    assert record.result["update"] == 0
+
+
+def test_an_error_is_noted_and_raised_and_the_next_attempt_starts_anew(run, prepared, tmp_path):
+    def callback(model, stage):
+        def look(history, now):
+            raise RuntimeError("the lamp fell over")
+
+        return look
+
+    with pytest.raises(RuntimeError, match="the lamp fell over"):
+        execute(run, tmp_path, prepared=prepared, callback=callback)
+    failed = read_records(tmp_path).found[run.id]
+    assert failed.state is State.FAILED
+    assert failed.status["error"] == "RuntimeError: the lamp fell over"
+    assert execute(run, tmp_path, prepared=prepared).state is State.DONE
+
+
+def test_a_generated_task_is_prepared_when_it_is_needed(run, tmp_path):
+    lines: list[str] = []
+    place = ensure_prepared(run, None, tmp_path, lines.append)
+    assert (place / "manifest.json").is_file()
+    assert lines[0] == "preparing listops-mini"
+
+
+def test_refuses_data_of_another_recipe(run, prepared):
+    with pytest.raises(ValueError, match=r"`recipe` must be .* got 99"):
+        ensure_prepared(replace(run, recipe=99), None, prepared)
+
+
+def test_a_folder_that_cannot_be_written_is_named(run, prepared, tmp_path):
+    place = tmp_path / "file"
+    place.write_text("")
+    with pytest.raises(OSError, match=r"file.*runs"):
+        execute(run, place, prepared=prepared)
+    assert os.listdir(tmp_path) == ["file"]

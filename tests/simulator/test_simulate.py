@@ -1,0 +1,260 @@
+import math
+
+import pytest
+import torch
+from scipy.integrate import solve_ivp
+
+from depthpde.layers.interaction import Attention
+from depthpde.layers.reaction import FeedForward
+from depthpde.layers.stabilizer import Stabilizer
+from depthpde.operators.interaction import attention_weights
+from depthpde.operators.laplacian import eigenvalues, eigenvectors
+from depthpde.seeds import generator
+from depthpde.simulator.equation import Equation, Projection
+from depthpde.simulator.integrator import Integrator
+from depthpde.simulator.simulate import simulate
+from depthpde.solvers.integrate import BlowUpError
+
+BARE = Stabilizer(norm="none")
+METHODS = list(Integrator)
+
+
+def draw(*shape: int) -> torch.Tensor:
+    return torch.randn(*shape, generator=generator(0, "simulator"), dtype=torch.float64)
+
+
+def observed_order(equation, u0, exact, method, steps, time=1.0) -> float:
+    """Take the slope of log error over log dt between two numbers of steps."""
+    errors = [
+        (simulate(equation, u0, (0.0, time), method=method, substeps=n).final - exact).norm()
+        for n in steps
+    ]
+    return float((errors[0] / errors[1]).log() / math.log(steps[1] / steps[0]))
+
+
+def heat(u0: torch.Tensor, time: float) -> torch.Tensor:
+    modes = eigenvectors(u0.shape[1])
+    decay = torch.exp(eigenvalues(u0.shape[1]) * time)
+    return torch.einsum("ik,k,jk,bjd->bid", modes, decay, modes, u0)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_heat_spreads_as_the_cosine_transform_says(method):
+    u0 = draw(2, 12, 3)
+    equation, exact = Equation(diffusion=0.3), heat(u0, 0.3)
+    if method is Integrator.STRANG:  # diffusion takes its exact flow
+        path = simulate(equation, u0, (0.0, 1.0), method=method)
+        torch.testing.assert_close(path.final, exact, rtol=0, atol=1e-13)
+    else:
+        order = observed_order(equation, u0, exact, method, (40, 80))
+        assert order == pytest.approx(method.order, abs=0.15)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_linear_reaction_grows_as_its_matrix_exponential(method):
+    matrix = draw(3, 3)
+    u0 = draw(2, 4, 3)
+    exact = u0 @ torch.linalg.matrix_exp(matrix.mT)
+    equation = Equation(reaction=lambda u: u @ matrix.mT, stabilizer=BARE)
+    order = observed_order(equation, u0, exact, method, (40, 80))
+    assert order == pytest.approx(method.order, abs=0.15)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_gaussian_under_linear_attention_keeps_its_axes_and_shrinks_exactly(method):
+    # A(u)_i = −Σ u_i with the second moment Σ: every eigenvalue obeys s' = −2 s².
+    u0 = draw(1, 200, 3) * torch.tensor([1.0, 0.5, 2.0], dtype=torch.float64)
+    s, axes = torch.linalg.eigh(u0[0].mT @ u0[0] / 200)
+    shrink = (1 + 2 * s).rsqrt()
+    exact = u0 @ axes @ torch.diag(shrink) @ axes.mT
+    equation = Equation(interaction=lambda u: -(u @ (u.mT @ u)) / u.shape[1], stabilizer=BARE)
+    steps = (320, 640) if method.order == 1 else (160, 320)
+    order = observed_order(equation, u0, exact, method, steps)
+    assert order == pytest.approx(method.order, abs=0.15)
+
+
+def equiangular(n: int, rho: float) -> torch.Tensor:
+    gram = torch.full((n, n), rho, dtype=torch.float64).fill_diagonal_(1.0)
+    return torch.linalg.cholesky(gram)[None]
+
+
+def cosine_at(n: int, beta: float, rho: float, time: float) -> float:
+    def rate(t, r):
+        e, top = math.exp(beta * r[0]), math.exp(beta)
+        return [2 * e * (1 - r[0]) * ((n - 1) * r[0] + 1) / (top + (n - 1) * e)]
+
+    found = solve_ivp(rate, (0, time), [rho], rtol=1e-12, atol=1e-13, method="DOP853")
+    return float(found.y[0, -1])
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_equiangular_particles_on_the_sphere_close_at_the_exact_rate(method):
+    n, beta, rho = 5, 2.0, 0.1
+
+    def attend(u):
+        return attention_weights(u, u, gain=beta) @ u
+
+    equation = Equation(interaction=attend, stabilizer=Projection(kind="rms", radius=1.0))
+    exact = cosine_at(n, beta, rho, 1.0)
+
+    def error(steps: int) -> float:
+        path = simulate(equation, equiangular(n, rho), (0.0, 1.0), method=method, substeps=steps)
+        gram = path.final[0] @ path.final[0].mT
+        off = gram[~torch.eye(n, dtype=torch.bool)]
+        assert off.max() - off.min() < 1e-12, "they stay equiangular"
+        torch.testing.assert_close(gram.diagonal(), torch.ones(n).double())
+        return abs(float(off.mean()) - exact)
+
+    steps = (4, 8) if method is Integrator.RK4 else (64, 128)
+    order = math.log2(error(steps[0]) / error(steps[1]))
+    assert order == pytest.approx(method.order, abs=0.15)
+
+
+@pytest.mark.parametrize("kind", ["layer", "rms"])
+@pytest.mark.parametrize("method", METHODS)
+def test_padding_at_the_centre_of_the_sphere_is_left_alone(kind, method):
+    attention, reaction = block()
+    equation = Equation(
+        diffusion=0.1, interaction=attention, reaction=reaction, stabilizer=Projection(kind=kind)
+    )
+    mask = torch.arange(6) < torch.tensor([[6], [4]])
+    u0 = torch.randn(2, 6, 8, generator=generator(0, "padded"), dtype=torch.float64)
+    u0 = (u0 * mask[..., None]).requires_grad_(True)
+    path = simulate(equation, u0, (0.0, 0.5, 1.0), method=method, valid_mask=mask)
+    assert torch.equal(path.final[~mask], torch.zeros(2, 8).double())
+    torch.testing.assert_close(path.final[mask].norm(dim=-1), torch.full((10,), 8**0.5).double())
+    alone = simulate(equation, u0[1:, :4], (0.0, 0.5, 1.0), method=method)
+    torch.testing.assert_close(path.final[1:, :4], alone.final)
+    path.final.sum().backward()
+    assert u0.grad.isfinite().all()
+
+
+def block(seed: int = 0, dim: int = 8) -> tuple[Attention, FeedForward]:
+    attention = Attention(dim, 2, dtype=torch.float64)
+    reaction = FeedForward(dim, 16, dtype=torch.float64)
+    for name, each in (*attention.named_parameters(), *reaction.named_parameters()):
+        each.data.copy_(0.4 * torch.randn(each.shape, generator=generator(seed, name)))
+        each.requires_grad_(False)
+    return attention, reaction
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_whole_block_is_followed_to_the_declared_order(method):
+    attention, reaction = block()
+    equation = Equation(diffusion=0.1, interaction=attention, reaction=reaction, fidelity=0.2)
+    u0 = draw(2, 6, 8)
+    exact = simulate(equation, u0, (0.0, 1.0), method="rk4", substeps=256).final
+    steps = (32, 64) if method is Integrator.RK4 else (64, 128)
+    order = observed_order(equation, u0, exact, method, steps)
+    assert order == pytest.approx(method.order, abs=0.15)
+
+
+def test_interpolated_weights_let_a_step_across_layers_keep_its_order():
+    from depthpde.simulator.depth import Interpolated
+
+    blocks = [block(seed) for seed in range(3)]
+    equation = Equation(
+        interaction=Interpolated([each[0] for each in blocks]),
+        reaction=Interpolated([each[1] for each in blocks]),
+    )
+    u0 = draw(1, 5, 8)
+    exact = simulate(equation, u0, (0.0, 3.0), method="rk4", substeps=384).final
+    for method in ("lie", "strang", "heun"):
+        order = observed_order(equation, u0, exact, method, (96, 192), time=3.0)
+        assert order == pytest.approx(Integrator(method).order, abs=0.15), method
+
+
+def test_the_trajectory_is_labelled_as_it_was_asked_for():
+    attention, reaction = block()
+    equation = Equation(
+        diffusion=0.1, interaction=attention, reaction=reaction,
+        stabilizer=Stabilizer(residual=True, norm="pre"),
+    )  # fmt: skip
+    path = simulate(equation, draw(2, 6, 8), times=torch.linspace(0, 6, 61), method="strang")
+    assert path.states.shape == (61, 2, 6, 8)
+    assert path.method == "strang"
+    assert path.terms == ("diffusion", "interaction", "reaction")
+    assert torch.equal(path.at(6.0), path.final)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_padding_is_a_wall_to_every_term(method):
+    attention, reaction = block()
+    equation = Equation(diffusion=0.2, interaction=attention, reaction=reaction)
+    u0, mask = draw(2, 6, 8), torch.tensor([[True] * 6, [True] * 4 + [False] * 2])
+    other = torch.where(mask[..., None], u0, 9.0)
+    runs = [
+        simulate(equation, each, (0.0, 1.0, 2.0), method=method, substeps=4, valid_mask=mask)
+        for each in (u0, other)
+    ]
+    torch.testing.assert_close(runs[0].states[:, mask], runs[1].states[:, mask])
+    short = simulate(equation, u0[1:, :4], (0.0, 1.0, 2.0), method=method, substeps=4)
+    torch.testing.assert_close(runs[0].final[1, :4], short.final[0])
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_causal_equation_never_looks_ahead(method):
+    attention, reaction = block()
+    attention.causal = True
+    equation = Equation(diffusion=0.3, interaction=attention, reaction=reaction, causal=True)
+    u0 = draw(1, 6, 8)
+    other = u0.clone()
+    other[:, 3:] += 1.0
+    a, b = (simulate(equation, each, (0.0, 1.0), method=method, substeps=4) for each in (u0, other))
+    assert torch.equal(a.final[:, :3], b.final[:, :3])
+    assert not torch.allclose(a.final[:, 3:], b.final[:, 3:])
+
+
+def test_a_layer_acts_in_its_own_time_only():
+    speeds = [lambda u: torch.ones_like(u), lambda u: 10 * torch.ones_like(u)]
+    equation = Equation(reaction=speeds, stabilizer=BARE)
+    u0 = torch.zeros(1, 1, 1, dtype=torch.float64)
+    for method in METHODS:  # RK4 and Heun look at the end of a step, which is the next layer's
+        path = simulate(equation, u0, (0.0, 0.5, 1.5, 2.0), method=method)
+        assert path.states.flatten().tolist() == pytest.approx([0.0, 0.5, 6.0, 11.0])
+
+
+def test_refuses_times_beyond_the_last_layer():
+    equation = Equation(reaction=[torch.sin, torch.cos])
+    with pytest.raises(ValueError, match=r"`times` must lie in \[0, 2\], the depth of .* 2 layers"):
+        simulate(equation, draw(1, 3, 2), (0.0, 3.0))
+
+
+def test_an_explicit_step_beyond_the_bound_is_named_and_the_implicit_one_is_fine():
+    equation = Equation(diffusion=0.7)
+    u0 = draw(1, 16, 1)
+    with pytest.raises(BlowUpError, match=r"term 'diffusion': r = α dt/dx² = 0.7 is beyond 1/2"):
+        simulate(equation, u0, torch.arange(200.0), method="euler")
+    path = simulate(equation, u0, torch.arange(200.0), method="backward_euler")
+    assert path.final.abs().max() < u0.abs().max()
+
+
+def test_growth_is_judged_from_the_start_not_from_the_last_time():
+    equation = Equation(reaction=lambda u: u, stabilizer=BARE)
+    with pytest.raises(BlowUpError, match="term 'reaction' pushes hardest"):
+        simulate(equation, draw(1, 2, 2), torch.arange(100.0), method="euler")
+
+
+def test_gradients_reach_the_start_and_the_weights():
+    attention, reaction = block()
+    attention.query.weight.requires_grad_(True)
+    u0 = draw(1, 4, 8).requires_grad_()
+    equation = Equation(diffusion=0.1, interaction=attention, reaction=reaction)
+    simulate(equation, u0, (0.0, 1.0, 2.0), method="strang").final.square().sum().backward()
+    assert (u0.grad != 0).all()
+    assert (attention.query.weight.grad != 0).any()
+
+
+def test_fidelity_draws_the_field_back_to_its_start():
+    push = Equation(source=lambda u, t: torch.ones_like(u))
+    held = Equation(source=lambda u, t: torch.ones_like(u), fidelity=4.0)
+    u0 = draw(1, 3, 2)
+    far = simulate(push, u0, (0.0, 5.0), substeps=50).final - u0
+    near = simulate(held, u0, (0.0, 5.0), substeps=50).final - u0
+    torch.testing.assert_close(far, torch.full_like(far, 5.0))
+    torch.testing.assert_close(near, torch.full_like(near, 0.25), rtol=0.01, atol=0)
+
+
+def test_refuses_an_unknown_method():
+    with pytest.raises(ValueError, match=r"`method` must be one of euler, lie.*'strang'"):
+        simulate(Equation(diffusion=0.1), draw(1, 3, 2), (0.0, 1.0), method="strnag")

@@ -1,0 +1,154 @@
+"""The local pool: workers with their share of the cores, and what becomes of one that dies."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from depthpde.models.config import ModelConfig
+from depthpde.records.record import State, read_record, read_records
+from depthpde.sweeps.executor import AttemptEnd, Folders
+from depthpde.sweeps.pool import Pool, cores
+from depthpde.sweeps.sweep import sweep
+
+
+def seeds(run, count):
+    return [replace(run, seed=seed) for seed in range(count)]
+
+
+def endless(run, seed=0):
+    long = {"updates": 10**6, "checkpoint_every": 10**6, "evaluate_every": 10**6}
+    return replace(run, seed=seed, training=replace(run.training, **long))
+
+
+def statuses(results):
+    return {each.id: each.status for each in read_records(results).found.values()}
+
+
+def finish(pool, count):
+    ended = []
+    while len(ended) < count:
+        ended += pool.wait(60)
+    return ended
+
+
+def test_workers_compute_the_same_records_as_this_process(run, prepared, tmp_path):
+    from depthpde.runs.execute import execute
+
+    here = execute(run, tmp_path / "here", prepared=prepared)
+    pool = Pool(Folders(tmp_path / "pool", None, prepared), 1, threads=1)
+    assert sweep([run], pool, tmp_path / "pool").recorded == 1
+    there = read_record(tmp_path / "pool" / "runs" / run.id)
+    assert there.points() == here.points()
+    assert there.result["start"] == here.result["start"]
+    assert there.predictions().tolist() == here.predictions().tolist()
+
+
+def test_every_worker_has_its_share_of_the_cores_and_serves_many_runs(run, prepared, tmp_path):
+    runs = seeds(run, 4)
+    pool = Pool(Folders(tmp_path, None, prepared), 2, nice=3)
+    niceness: dict[int, int] = {}
+
+    def callback(ended):
+        for said in statuses(tmp_path).values():
+            if "pid" in said:
+                niceness[said["pid"]] = os.getpriority(os.PRIO_PROCESS, said["pid"])
+
+    assert sweep(runs, pool, tmp_path, callback=callback).recorded == 4
+    threads = [each.environment["threads"] for each in read_records(tmp_path).found.values()]
+    assert threads == [max(1, cores() // 2)] * 4
+    assert 1 <= len(niceness) <= 2
+    assert set(niceness.values()) == {os.getpriority(os.PRIO_PROCESS, 0) + 3}
+
+
+class Assassin:
+    """Kills the worker of one run whenever it is seen computing, so many times."""
+
+    def __init__(self, results, run, times, monkeypatch):
+        self.results, self.run, self.left = results, run.id, times
+        self.dead: set[int] = set()
+        monkeypatch.setattr("depthpde.sweeps.sweep.TICK", 0.05)
+
+    def __call__(self, ended):
+        said = statuses(self.results).get(self.run, {})
+        if self.left and said.get("state") == "running" and said["pid"] not in self.dead:
+            os.kill(said["pid"], signal.SIGKILL)
+            self.dead.add(said["pid"])
+            self.left -= 1
+
+
+def test_a_worker_that_is_killed_loses_its_attempt_and_nothing_else(
+    run, prepared, tmp_path, monkeypatch
+):
+    longer = {"updates": 40, "checkpoint_every": 20, "evaluate_every": 40}
+    runs = seeds(replace(run, training=replace(run.training, **longer)), 3)
+    pool = Pool(Folders(tmp_path, None, prepared), 1, threads=1)
+    assassin = Assassin(tmp_path, runs[1], 1, monkeypatch)
+    outcome = sweep(runs, pool, tmp_path, callback=assassin)
+    assert (outcome.recorded, outcome.failed) == (3, {})
+    assert [statuses(tmp_path)[each.id]["attempts"] for each in runs] == [1, 2, 1]
+
+
+def test_a_run_whose_workers_are_all_killed_ends_as_failed_and_says_how(
+    run, prepared, tmp_path, monkeypatch
+):
+    pool = Pool(Folders(tmp_path, None, prepared), 1, threads=1)
+    long = endless(run)
+    outcome = sweep(
+        [long], pool, tmp_path, retries=1, callback=Assassin(tmp_path, long, 9, monkeypatch)
+    )
+    assert "the worker ended by SIGKILL (out of memory?)" in outcome.failed[long.id]
+    assert outcome.failed[long.id].endswith("tried 2 times")
+    record = read_record(tmp_path / "runs" / long.id)
+    assert record.state is State.FAILED
+    assert record.status["error"] == outcome.failed[long.id]
+
+
+def test_a_disk_that_takes_no_more_fails_the_run_and_the_rest_goes_on(run, prepared, tmp_path):
+    large = replace(run, model=ModelConfig(dim=256, blocks=1, heads=2))
+    runs = [large, *seeds(run, 1)]
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    pool = Pool(Folders(tmp_path, None, prepared), 1, threads=1)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2 * 2**20, before[1]))  # workers inherit it
+        outcome = sweep(runs, pool, tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert outcome.recorded == 1
+    assert "File too large" in outcome.failed[large.id]
+    assert "free the disk" in outcome.failed[large.id]
+    assert read_record(tmp_path / "runs" / large.id).state is State.FAILED
+
+
+def test_a_worker_that_cannot_start_is_told_as_death_with_its_last_words(
+    run, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("PYTHONHOME", str(tmp_path))
+    pool = Pool(Folders(tmp_path), 1)
+    pool.start(run)
+    (ended,) = finish(pool, 1)
+    pool.close()
+    assert (ended.run, ended.end) == (run.id, AttemptEnd.DIED)
+    assert "its last words" in ended.why
+
+
+def test_workers_end_with_the_pool(run, prepared, tmp_path):
+    pool = Pool(Folders(tmp_path, None, prepared), 1, threads=1)
+    pool.start(endless(run))
+    folder = tmp_path / "runs" / endless(run).id
+    while not (folder / "metrics.jsonl").exists():
+        assert not pool.wait(0.05)
+    worker = read_record(folder).status["pid"]
+    pool.close()
+    assert read_record(folder).state is State.INTERRUPTED
+    assert not Path(f"/proc/{worker}").exists()
+
+
+def test_a_pool_needs_workers(tmp_path):
+    with pytest.raises(ValueError, match="`workers` must be at least 1, got 0"):
+        Pool(Folders(tmp_path), 0)
