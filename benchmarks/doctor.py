@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dynamics.patients import Case
+    from doctor.patients import Case
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
-THRESHOLDS = ROOT / "src" / "depthpde" / "dynamics" / "thresholds.json"
+THRESHOLDS = ROOT / "src" / "depthpde" / "doctor" / "thresholds.json"
 
 BY_RATIO = ("rank collapse", "over-smoothing", "exploding gradients", "vanishing gradients")
 BY_DIFFERENCE = ("representational drift", "entropy collapse")
@@ -33,11 +33,10 @@ ANY_HEAD = 1e-9
 
 
 def calibrate() -> None:
-    """Measure the calibration zoo and write where illness begins."""
-    from dynamics.patients import pretrained
-    from dynamics.zoo import BROKEN, CALIBRATION, HEALTHY, cases, sign_values
-
+    """Measure the calibration zoo and write where a condition begins."""
     from depthpde.doctor.condition import Condition
+    from doctor.patients import pretrained
+    from doctor.zoo import BROKEN, CALIBRATION, HEALTHY, cases, sign_values
 
     healthy: dict[Condition, list[float]] = {condition: [] for condition in Condition}
     broken: dict[Condition, list[float]] = {condition: [] for condition in Condition}
@@ -91,7 +90,7 @@ def two_digits(value: float) -> float:
 
 def confusion() -> None:
     """Print what the doctor says of the validation zoo."""
-    from dynamics.zoo import confusion_table, examine
+    from doctor.zoo import confusion_table, examine
 
     print(confusion_table(examine()))
 
@@ -102,9 +101,9 @@ def overhead() -> None:
     Processor seconds on one thread, so that other work on the machine does not count.
     """
     import torch
-    from dynamics.patients import Case
 
     from depthpde.doctor.live import EVERY
+    from doctor.patients import Case
 
     torch.set_num_threads(1)
     for case in (
@@ -123,9 +122,9 @@ def overhead() -> None:
 def step_seconds(case: Case) -> tuple[float, float]:
     """Give the median time of a training step, and of one that is looked at, in turns."""
     import torch
-    from dynamics.patients import CLASSES, classifier
 
     from depthpde.doctor.live import Doctor
+    from doctor.patients import CLASSES, classifier
 
     model = classifier(case).model.train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)

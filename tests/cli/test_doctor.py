@@ -55,7 +55,7 @@ def test_a_broken_model_exits_1_and_is_told_in_json(here, capsys):
     assert main(["doctor", "--python", "doctor_models:broken", "--json", "--out", "p.html"]) == 1
     told = json.loads(capsys.readouterr().out)
     assert told["grade"] == "ill"
-    assert told["verdicts"][0]["illness"] == "representational drift"
+    assert told["verdicts"][0]["condition"] == "representational drift"
     assert (here / "p.html").is_file()
 
 
@@ -147,7 +147,7 @@ def test_every_kind_of_our_models_is_examined_where_its_task_is_not_prepared(
         (["--hf", "theirs", "--length", "0"], "`--length` must be at least 1, got 0"),
         (["--python", "doctor_models:healthy", "--text", "t"], "`--text` must go with --hf"),
         (["--python", "doctor_models:healthy", "--thresholds", "theirs/config.json"],
-         "must hold thresholds for every illness"),
+         "must hold thresholds for every condition"),
         (["--python", "doctor_models:healthy", "--out", "theirs"],
          "`--out` must be a file for the page, got the folder theirs"),
         (["--python", "doctor_models:needy"], "must name a function without arguments, got"),

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from dynamics.patients import Case, Patient
 from torch import Tensor, nn
 
 from depthpde.doctor.model_map import model_map
 from depthpde.layers.diffusion import Diffusion
 from depthpde.models.placed import AlongSites
+from doctor.patients import Case, Patient
 
 
 def scaled(patient: Patient, gain: float, *names: str) -> Patient:

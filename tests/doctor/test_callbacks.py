@@ -5,10 +5,10 @@ import warnings
 
 import pytest
 import torch
-from dynamics.patients import bert
-from dynamics.zoo import VALIDATION
 
 from depthpde.doctor.callbacks import DoctorCallback, lightning_doctor
+from doctor.patients import bert
+from doctor.zoo import VALIDATION
 
 CASE = VALIDATION[1]
 

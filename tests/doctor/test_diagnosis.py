@@ -5,14 +5,14 @@ import math
 
 import pytest
 import torch
-from dynamics.breaking import beyond_bound, dead, two_sided
-from dynamics.patients import classifier, gpt2, language, pretrained
-from dynamics.zoo import NO_RESIDUAL, VALIDATION
 
 from depthpde.doctor.condition import CONSTANT, Condition, Symptom, symptoms
 from depthpde.doctor.depth_profile import DepthProfile, DepthSeries
 from depthpde.doctor.diagnosis import diagnose, judge, spell_count
 from depthpde.doctor.thresholds import FILE, Grade, Thresholds
+from doctor.breaking import beyond_bound, dead, two_sided
+from doctor.patients import classifier, gpt2, language, pretrained
+from doctor.zoo import NO_RESIDUAL, VALIDATION
 
 CASE = VALIDATION[1]
 
@@ -83,7 +83,7 @@ def test_json_is_plain_and_whole(broken):
     told = json.loads(json.dumps(broken.to_dict(), allow_nan=False))
     assert told["grade"] == "ill"
     assert told["trajectory"]["series"]["drift.cosine"]["labels"][0] == "embedding"
-    assert {each["illness"] for each in told["verdicts"]} <= {each.value for each in Condition}
+    assert {each["condition"] for each in told["verdicts"]} <= {each.value for each in Condition}
 
 
 def test_a_constant_input_has_no_rank_to_judge():
@@ -204,7 +204,7 @@ def test_thresholds_can_be_replaced(tmp_path, healthy):
 def test_refuses_thresholds_of_another_form(tmp_path):
     path = tmp_path / "mine.json"
     path.write_text('{"entropy_floor": 0.1, "thresholds": {}}')
-    with pytest.raises(ValueError, match=r"must hold thresholds for every illness, got without"):
+    with pytest.raises(ValueError, match=r"must hold thresholds for every condition, got without"):
         Thresholds.read(path)
     path.write_text("no JSON")
     with pytest.raises(ValueError, match=r"mine.json` must be JSON with thresholds, got Expecting"):

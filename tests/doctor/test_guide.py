@@ -29,7 +29,7 @@ def test_a_recipe_runs_and_leaves_what_it_says(recipe, left, tmp_path, monkeypat
 
 def test_the_page_tells_the_thresholds_that_are_used():
     said = json.loads((files("depthpde.doctor") / "thresholds.json").read_text(encoding="utf-8"))
-    table = PAGE.split("## The illnesses")[1].split("## Does it find")[0]
+    table = PAGE.split("## The conditions")[1].split("## Does it find")[0]
     for condition, row in said["thresholds"].items():
         (line,) = (line for line in table.splitlines() if line.startswith(f"| {condition} |"))
         known = [row["ill"]] if row["ill"] > 0 and row["watch"] != row["ill"] else []

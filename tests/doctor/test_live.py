@@ -7,8 +7,6 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from dynamics.patients import CLASSES, classifier
-from dynamics.zoo import VALIDATION
 from torch import nn
 
 from depthpde.doctor import live
@@ -18,6 +16,8 @@ from depthpde.models.classifier import Classifier
 from depthpde.models.config import ModelConfig
 from depthpde.training.config import TrainingConfig
 from depthpde.training.loop import train
+from doctor.patients import CLASSES, classifier
+from doctor.zoo import VALIDATION
 from training.counting import make_config, make_model, make_split
 
 CASE = VALIDATION[1]

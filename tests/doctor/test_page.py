@@ -6,11 +6,11 @@ import shutil
 import subprocess
 
 import pytest
-from dynamics.patients import classifier
-from dynamics.zoo import NO_RESIDUAL, VALIDATION
 
 from depthpde.doctor.diagnosis import diagnose
 from depthpde.pages.chart import ChartLine, grid_chart, line_chart
+from doctor.patients import classifier
+from doctor.zoo import NO_RESIDUAL, VALIDATION
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 CASE = VALIDATION[1]

@@ -4,7 +4,8 @@ import re
 from pathlib import Path
 
 import pytest
-from dynamics.zoo import BROKEN, CALIBRATION, HEALTHY, VALIDATION, confusion_table, examine
+
+from doctor.zoo import BROKEN, CALIBRATION, HEALTHY, VALIDATION, confusion_table, examine
 
 PAGE = Path(__file__).parents[2] / "docs" / "doctor.md"
 

@@ -1,7 +1,7 @@
 """Healthy models and models broken on purpose, each of many seeds and sizes.
 
-An animal is a function of a case that gives a patient. Its illness is what was done to it; None if
-nothing was. Calibration and validation use different seeds *and* different sizes, so that no
+An animal is a function of a case that gives a patient. Its condition is what was done to it; None
+if nothing was. Calibration and validation use different seeds *and* different sizes, so that no
 threshold is tuned on what it is judged by.
 """
 
@@ -10,7 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from dynamics.breaking import (
+from depthpde.doctor.condition import Condition, Symptom, symptoms
+from depthpde.doctor.depth_profile import DepthProfile
+from depthpde.doctor.diagnosis import judge
+from depthpde.doctor.probe import probe
+from depthpde.doctor.thresholds import Grade, Thresholds
+from depthpde.layers.stabilizer import Stabilizer
+from doctor.breaking import (
     beyond_bound,
     copied_tokens,
     dead,
@@ -22,7 +28,7 @@ from dynamics.breaking import (
     two_sided,
     two_sided_by_hook,
 )
-from dynamics.patients import (
+from doctor.patients import (
     Case,
     Patient,
     bert,
@@ -36,13 +42,6 @@ from dynamics.patients import (
     vision,
     with_inserted,
 )
-
-from depthpde.doctor.condition import Condition, Symptom, symptoms
-from depthpde.doctor.depth_profile import DepthProfile
-from depthpde.doctor.diagnosis import judge
-from depthpde.doctor.probe import probe
-from depthpde.doctor.thresholds import Grade, Thresholds
-from depthpde.layers.stabilizer import Stabilizer
 
 CALIBRATION = [
     Case(seed, dim, blocks, length)
@@ -180,7 +179,7 @@ def trajectory_of(patient: Patient) -> DepthProfile:
 
 
 def sign_values(patient: Patient) -> dict[Condition, float]:
-    """The number of every illness that could be measured."""
+    """The number of every condition that could be measured."""
     found = symptoms(trajectory_of(patient))
     return {each: sign.value for each, sign in found.items() if isinstance(sign, Symptom)}
 
@@ -196,7 +195,7 @@ class Finding:
 
     @property
     def right(self) -> bool:
-        """The illness is named; of the healthy, none is."""
+        """The condition is named; of the healthy, none is."""
         return not self.ill if self.truth is None else self.truth in self.ill
 
 

@@ -6,11 +6,11 @@ import io
 import json
 
 import pytest
-from experiments.test_standing import ID, put, running
 
 from depthpde.records.record import Cell, Grid
 from depthpde.sweeps.board import TerminalBoard, format_seconds, table, to_dict
 from depthpde.sweeps.status import cell_statuses
+from sweeps.test_status import ID, put, running
 
 CELLS = tuple(
     Cell("listops-mini", variant, seed, ID(2 * seed + number))

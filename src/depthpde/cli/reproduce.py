@@ -128,7 +128,7 @@ def _measured(name: str, scale: Scale, arguments: argparse.Namespace) -> Finding
         raise ValueError(f"`--tasks` must be left out for {name}; it has tasks of its own")
     asked = REPRODUCTIONS[name]
     shared: dict[str, Any] = {
-        "scale": scale.value, "seeds": arguments.seeds, "say": _say, "data": arguments.data,
+        "scale": scale.value, "seeds": arguments.seeds, "log": _say, "data": arguments.data,
         "prepared": arguments.prepared,
     }  # fmt: skip
     if arguments.judge:

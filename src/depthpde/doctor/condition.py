@@ -1,4 +1,4 @@
-"""Illnesses of a network's depth-dynamics, and the one number each is known by.
+"""Conditions of a network's depth-dynamics, and the one number each is known by.
 
     representational drift   the least likeness of the stream to itself, one block to the next
     rank collapse            what is left of the differences between tokens, ‖X − 1x̄ᵀ‖ / ‖X‖
@@ -43,7 +43,7 @@ class Condition(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Symptom:
-    """The number that an illness is known by, and what a person is told of it."""
+    """The number that a condition is known by, and what a person is told of it."""
 
     value: float
     evidence: str
@@ -52,7 +52,7 @@ class Symptom:
 def symptoms(
     trajectory: DepthProfile, *, entropy_floor: float = 0.05
 ) -> dict[Condition, Symptom | str]:
-    """Read the sign of every illness, or why it could not be read, in the order of the list.
+    """Read the sign of every condition, or why it could not be read, in the order of the list.
 
     Args:
         trajectory: What was measured.

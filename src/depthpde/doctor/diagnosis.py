@@ -1,6 +1,6 @@
 """The doctor: from measures to verdicts in plain words, each with its evidence and an advice.
 
-    probe  →  one number for each illness  →  compared with thresholds that are data  →  a grade
+    probe  →  one number for each condition  →  compared with thresholds that are data  →  a grade
 
 A verdict is never more than its number: what was not measured has none, and is said.
 """
@@ -65,7 +65,7 @@ class Diagnosis:
             "grade": self.grade.value,
             "verdicts": [
                 {
-                    "illness": each.condition.value,
+                    "condition": each.condition.value,
                     "grade": each.grade.value,
                     "value": each.value if abs(each.value) < float("inf") else None,
                     "evidence": each.evidence,
@@ -126,7 +126,7 @@ def diagnose(
         loss: Takes the output (and the labels, if given) and gives the loss instead.
         family: The description of a family that is not known.
         baseline: Whether to run a random network of the same shapes beside it.
-        thresholds: Where illness begins; the calibrated ones by default.
+        thresholds: Where a condition begins; the calibrated ones by default.
     """
     trajectory = probe(
         model, batch, labels=labels, loss=loss, family=family, baseline=baseline, groups=GROUPS
@@ -139,7 +139,7 @@ def judge(trajectory: DepthProfile, thresholds: Thresholds | None = None) -> Dia
 
     Args:
         trajectory: What was measured.
-        thresholds: Where illness begins; the calibrated ones by default.
+        thresholds: Where a condition begins; the calibrated ones by default.
     """
     limits = thresholds or Thresholds.read()
     verdicts, unmeasured = [], {}

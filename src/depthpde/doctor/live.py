@@ -60,7 +60,7 @@ class Doctor:
         budget: Share of the training time that looking may take; a look that would take more, if
             it costs what the last one did, is put off. None never puts off.
         family: The description of a family that is not known.
-        thresholds: Where illness begins; the calibrated ones by default.
+        thresholds: Where a condition begins; the calibrated ones by default.
         say: Told in one line when the grade changes, and at the end what it cost.
     """
 
@@ -196,7 +196,7 @@ class Doctor:
         said = self.diagnosis
         assert said is not None, "just made"
         plain = said.to_dict()
-        values = {each["illness"]: each["value"] for each in plain["verdicts"]}
+        values = {each["condition"]: each["value"] for each in plain["verdicts"]}
         line = {
             "update": self.update,
             "grade": said.grade.value,

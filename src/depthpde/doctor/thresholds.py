@@ -1,4 +1,4 @@
-"""Thresholds: from which number on a sign is worth watching, and from which it is an illness.
+"""Thresholds: from which number on a sign is worth watching, and from which it is a condition.
 
 They are data (``thresholds.json``), found by calibration on healthy models and models broken on
 purpose (docs/doctor.md), and can be replaced by a file of the same form.
@@ -29,7 +29,7 @@ class Grade(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """Where one illness begins."""
+    """Where one condition begins."""
 
     row: str
     """What its row is called in a diagnosis."""
@@ -44,7 +44,7 @@ class Threshold:
     broken: tuple[float, float]
     """The same of the models broken in this way."""
     advice: str
-    """What to do about the illness."""
+    """What to do about the condition."""
     mild: str
     """What to do where it is only worth watching."""
 
@@ -93,7 +93,7 @@ class Thresholds:
             return cls(float(said["entropy_floor"]), of)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ValueError(
-                f"`{name}` must hold thresholds for every illness, got {error}; "
+                f"`{name}` must hold thresholds for every condition, got {error}; "
                 "start from depthpde/doctor/thresholds.json"
             ) from error
 

@@ -1,7 +1,7 @@
 """What the doctor left in a run's folder: verdicts as they came, and the last probe's measures.
 
-``doctor.jsonl`` has one line a look: the update, illness → grade, the number that each illness is
-known by, the evidence for what is not healthy, every measure by depth, and what was not measured.
+``doctor.jsonl`` has one line a diagnosis: the update, condition → grade, the number that shows each
+condition, the evidence for what is not healthy, every measure by depth, what was not measured.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class DoctorEntry(NamedTuple):
     update: int | None
     verdicts: tuple[ShownVerdict, ...]
     values: Mapping[str, float] = {}
-    """Illness → the number it is known by."""
+    """Condition → the number it is known by."""
     series: Mapping[str, list[float]] = {}
     """Measure → one number a depth."""
 
@@ -78,7 +78,7 @@ class DoctorView:
     depth: tuple[Markup, ...]
     """One figure for each measure by depth."""
     course: tuple[Markup, ...]
-    """One figure for each illness over the training."""
+    """One figure for each condition over the training."""
     filters: tuple[Markup, ...]
     """What the diffusion layers do to frequencies."""
 
@@ -146,7 +146,7 @@ def read_look(line: Mapping[str, Any]) -> DoctorEntry | None:
 
 
 def _course(history: list[DoctorEntry]) -> tuple[Markup, ...]:
-    """Draw the number that each illness is known by over the training."""
+    """Draw the number that each condition is known by over the training."""
     drawn = []
     for condition in dict.fromkeys(name for look in history for name in look.values):
         known = [
