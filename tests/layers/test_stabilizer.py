@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from depthpde.layers.stabilizer import Norm, NormKind, Residual, Stabilizer, build_norm
+from depthpde.layers.stabilizer import Dropout, Norm, NormKind, Residual, Stabilizer, build_norm
 from depthpde.operators.stabilizer import layer_norm, rms_norm
 
 
@@ -59,3 +59,12 @@ def test_refuses_what_it_does_not_know():
 
 def test_says_how_the_step_is_taken():
     assert "gain=1.5, on=True, dropout=0.0" in repr(Residual(gain=1.5))
+
+
+def test_dropout_is_torchs_module_from_one_seed_and_still_in_evaluation():
+    layer, u = Dropout(0.5), torch.randn(16, 16)
+    assert isinstance(layer, torch.nn.Dropout)
+    out = layer(u)
+    assert torch.equal(out[out != 0], 2 * u[out != 0])
+    assert 0 < int((out == 0).sum()) < u.numel()
+    assert layer.eval()(u) is u

@@ -96,6 +96,17 @@ def test_prediction_hands_the_mask_over(split):
     assert not torch.equal(predict(model, batch), predict(model, masked))
 
 
+def test_a_mask_without_padding_is_left_out_and_changes_nothing_but_rounding(split):
+    model, seen = make_model().double().eval(), []
+    batch = next(Batches(split, 8).epoch(0))
+    full = replace(batch, valid_mask=torch.ones_like(batch.valid_mask))
+    model.register_forward_pre_hook(lambda module, given: seen.append(given[1]))
+    torch.testing.assert_close(predict(model, full), model(full.tokens, full.valid_mask))
+    assert seen[0] is None
+    predict(model, batch)
+    assert torch.equal(seen[-1], batch.valid_mask)
+
+
 def test_ignored_labels_have_no_say():
     logits = torch.randn(2, 3, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     labels = torch.tensor([[1, IGNORED, 4], [IGNORED, IGNORED, 0]])

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import torch
-from torch import nn
-from torch.nn import functional as F
+from torch import Tensor, nn
 
 from depthpde.errors import check_one_of, check_positive, check_range
+from depthpde.operators.dropout import dropout
 from depthpde.shapes import Field
 
 
@@ -94,6 +94,23 @@ def build_norm(
     return nn.LayerNorm(dim, eps=1e-5, device=device, dtype=dtype)
 
 
+class Dropout(nn.Dropout):
+    """Drop numbers in training as ``nn.Dropout`` does, from one seed a call.
+
+        u_i ← 0 with probability p, else u_i / (1 − p)
+
+    Learns nothing.
+
+    Example:
+        >>> Dropout(0.1).eval()(torch.ones(2))
+        tensor([1., 1.])
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the field, in training with a share of it dropped."""
+        return dropout(input, self.p) if self.training else input
+
+
 class Residual(nn.Module):
     """Take the Euler step that adds a term to the field.
 
@@ -116,7 +133,7 @@ class Residual(nn.Module):
     def forward(self, u: Field, increment: Field) -> Field:
         """Return the field after the step."""
         if self.training and self.dropout:
-            increment = F.dropout(increment, self.dropout)
+            increment = dropout(increment, self.dropout)
         if not self.on:
             return increment
         return u + increment if self.gain == 1.0 else self.gain * u + increment

@@ -18,7 +18,7 @@ from depthpde.layers.embedding import (
 )
 from depthpde.layers.interaction import DecodeCache
 from depthpde.layers.pooling import Pooling
-from depthpde.layers.stabilizer import Norm, build_norm
+from depthpde.layers.stabilizer import Dropout, Norm, build_norm
 from depthpde.models.block import Block
 from depthpde.models.config import ModelConfig
 from depthpde.models.placed import Observer, PlacedLayers
@@ -51,7 +51,7 @@ class Encoder(nn.Module):
         self.front = None
         if config.pooling is Pooling.CLS:
             self.front = nn.Parameter(torch.zeros(config.dim))
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.placed = PlacedLayers(config, None)
         self._early = any(each.option is Option.BEFORE_ENCODING for each in config.placements)
         self.blocks = nn.ModuleList(Block(config, index) for index in range(config.blocks))

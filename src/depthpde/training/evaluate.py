@@ -38,8 +38,17 @@ class Evaluation:
 
 
 def predict(model: nn.Module, batch: Batch) -> Tensor:
-    """Return the logits of a batch, [batch, classes] or [batch, length, vocabulary]."""
-    return model(*model_inputs(model, batch))
+    """Return the logits of a batch, [batch, classes] or [batch, length, vocabulary].
+
+    A mask without padding is left out where a look at it does not wait for a device: attention,
+    diffusion and pooling would read it at every site, and it says nothing.
+    """
+    return model(*(_unless_full(each) for each in model_inputs(model, batch)))
+
+
+def _unless_full(given: Tensor) -> Tensor | None:
+    is_mask = given.dtype == torch.bool and given.device.type == "cpu"
+    return None if is_mask and bool(given.all()) else given
 
 
 def model_inputs(model: nn.Module, batch: Batch) -> tuple[Tensor, ...]:
