@@ -1,0 +1,240 @@
+"""What an experiment fixes before its first run, and what that makes of its records.
+
+    tune on tuning seeds  →  gates  →  looks at fresh test seeds  →  contrasts in a fixed order
+
+A protocol is data. Its digest stands in every record made under it; a record without that digest
+is exploratory, whatever it shows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, asdict, dataclass, fields
+from enum import StrEnum
+from itertools import pairwise
+from typing import Any
+
+from depthpde.errors import check_name, check_one_of, check_positive, check_range
+
+
+class Claimed(StrEnum):
+    """What a contrast is expected to show."""
+
+    GREATER = "greater"
+    """The first variant is better: the interval of the difference lies above the margin."""
+    EQUIVALENT = "equivalent"
+    """The two are the same: the interval lies within ± the margin."""
+
+
+class Evidence(StrEnum):
+    """What a record may be used for."""
+
+    CONFIRMATORY = "confirmatory"
+    """Made under the protocol, on a test seed: it may support a claim."""
+    TUNING = "tuning"
+    """Made under the protocol, on a tuning seed: it chooses rates and passes gates, no more."""
+    EXPLORATORY = "exploratory"
+    """Made without the protocol or under another: it may suggest a question."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Gate:
+    """What the baseline must reach on its tuning seed before any variant is looked at."""
+
+    task: str
+    """On which task."""
+    endpoint: str
+    """What is measured; one of the protocol's endpoints."""
+    least: float
+    """The measure must lie above this."""
+    words: str
+    """What that number is, such as ``a bag of bytes``."""
+
+    def __post_init__(self) -> None:
+        """Refuse a mark that nothing can be compared with."""
+        object.__setattr__(self, "least", check_range("least", self.least, -1e9, 1e9))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Contrast:
+    """One test: the difference of two variants in one endpoint."""
+
+    variant: str
+    """What is tested."""
+    against: str
+    """What it is compared with."""
+    endpoint: str
+    """In what; one of the protocol's endpoints."""
+    claimed: Claimed | str = Claimed.GREATER
+    """What is expected."""
+    margin: float = 0.0
+    """Beyond it is greater, within it is equivalent; in the endpoint's units."""
+
+    def __post_init__(self) -> None:
+        """Refuse a test that cannot fail or cannot pass."""
+        object.__setattr__(self, "claimed", check_one_of("claimed", self.claimed, Claimed))
+        object.__setattr__(self, "margin", check_range("margin", self.margin, 0.0, 1e9))
+        if self.claimed is Claimed.EQUIVALENT and not self.margin:
+            raise ValueError(
+                "`margin` must be above 0 for an equivalence, got 0; no interval is that narrow: "
+                "name the largest difference that does not matter"
+            )
+        if self.variant == self.against:
+            raise ValueError(
+                f"`against` must be another variant, got {self.against!r} twice; "
+                "name what it is compared with"
+            )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Look:
+    """One time at which the tests are made."""
+
+    seeds: int
+    """Test seeds finished in every cell."""
+    p: float
+    """Nominal level of a test at this look."""
+
+    def __post_init__(self) -> None:
+        """Refuse a level that is none."""
+        check_positive("seeds", self.seeds)
+        object.__setattr__(self, "p", check_range("p", self.p, 1e-9, 0.5))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StudyProtocol:
+    """What is fixed before the first run of an experiment.
+
+        digest = SHA-256 of all of it
+
+    Example:
+        >>> accuracy = Contrast(variant="blur", against="baseline", endpoint="accuracy")
+        >>> made = StudyProtocol(name="m", question="Does a blur help?", tuning_seeds=(200,),
+        ...     test_seeds=(100, 101), rates=(1e-3,), endpoints=("accuracy",),
+        ...     contrasts=(accuracy,), looks=(Look(seeds=2, p=0.05),))
+        >>> made.evidence({"digest": made.digest, "seed": 100})[0].value
+        'confirmatory'
+    """
+
+    name: str
+    """The experiment's name."""
+    question: str
+    """What is asked, in one sentence."""
+    tuning_seeds: tuple[int, ...]
+    """Seeds that choose rates and pass gates; never in a result."""
+    test_seeds: tuple[int, ...]
+    """Fresh seeds, in the order in which they are run."""
+    rates: tuple[float, ...]
+    """Learning rates tried: the same for every variant."""
+    endpoints: tuple[str, ...]
+    """What is compared; the first is the one that decides."""
+    contrasts: tuple[Contrast, ...]
+    """The tests, in the order in which they are made; the first that fails ends them."""
+    looks: tuple[Look, ...]
+    """When they are made; all test seeds belong to the last."""
+    gates: tuple[Gate, ...] = ()
+    """What the baseline must reach first."""
+    stopping: str = "after the last look"
+    """When the experiment ends, and what goes on after a look, in words."""
+
+    def __post_init__(self) -> None:
+        """Refuse a protocol that contradicts itself."""
+        for name in ("tuning_seeds", "test_seeds", "rates", "endpoints", "contrasts", "looks"):
+            _check_list(name, getattr(self, name))
+        shared = sorted(set(self.tuning_seeds) & set(self.test_seeds))
+        if shared:
+            raise ValueError(
+                f"`test_seeds` must share none with `tuning_seeds`, got {shared}; a seed that "
+                "chose something cannot test it: take fresh ones"
+            )
+        # Kept as floats: 1 and 1.0 are one rate, and give a protocol one digest.
+        rates = tuple(check_range("rates", each, 1e-12, 1e3) for each in self.rates)
+        object.__setattr__(self, "rates", rates)
+        named = [each.endpoint for each in self.gates] + [e.endpoint for e in self.contrasts]
+        for endpoint in named:
+            check_name("endpoint", endpoint, self.endpoints)
+        counts = [look.seeds for look in self.looks]
+        if any(late <= early for early, late in pairwise(counts)):
+            raise ValueError(f"`looks` must be at more seeds each time, got {counts}; sort them")
+        if counts[-1] != len(self.test_seeds):
+            raise ValueError(
+                f"`looks` must end with all {len(self.test_seeds)} test seeds, got {counts[-1]}; "
+                "a seed that no look waits for is a choice left open"
+            )
+
+    @property
+    def digest(self) -> str:
+        """Return 16 digits of the SHA-256 of all that is not None.
+
+        A setting that is None says nothing, so one that is added later changes no old digest.
+        """
+        said = {name: value for name, value in self.to_dict().items() if value is not None}
+        text = json.dumps(said, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the protocol as plain JSON values."""
+        return json.loads(json.dumps(asdict(self)))
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> StudyProtocol:
+        """Return the protocol of plain values, or say which key is unknown or missing."""
+        read = _read(cls, values)
+        kinds = {"gates": Gate, "contrasts": Contrast, "looks": Look}
+        for name, value in read.items():
+            if name in kinds and isinstance(value, Sequence):
+                read[name] = tuple(kinds[name](**_read(kinds[name], each)) for each in value)
+            elif isinstance(value, list):
+                read[name] = tuple(value)
+        return cls(**read)
+
+    def evidence(self, stamp: Mapping[str, Any] | None) -> tuple[Evidence, str]:
+        """Tell what a record may be used for, and why.
+
+        Args:
+            stamp: The record's own ``digest`` and ``seed``; None for one made without a protocol.
+        """
+        if stamp is None or "digest" not in stamp:
+            return Evidence.EXPLORATORY, "made without a protocol"
+        if stamp["digest"] != self.digest:
+            return Evidence.EXPLORATORY, (
+                f"made under protocol {stamp['digest']}, not {self.digest} of {self.name}"
+            )
+        seed = stamp.get("seed")
+        if seed in self.test_seeds:
+            return Evidence.CONFIRMATORY, f"test seed {seed}"
+        if seed in self.tuning_seeds:
+            return Evidence.TUNING, f"tuning seed {seed}"
+        return Evidence.EXPLORATORY, f"seed {seed} is none of the protocol's"
+
+    def look(self, finished: int) -> Look | None:
+        """Return the look that is due with so many test seeds in every cell; None before all."""
+        due = [look for look in self.looks if look.seeds <= finished]
+        return due[-1] if due else None
+
+    def seeds_of(self, look: Look) -> tuple[int, ...]:
+        """Return the test seeds that belong to a look: the first ones, whatever else is there."""
+        return self.test_seeds[: look.seeds]
+
+
+def _read(kind: Any, values: Any) -> dict[str, Any]:
+    if not isinstance(values, Mapping):
+        raise ValueError(f"`{kind.__name__}` must be a mapping of settings, got {values!r}")
+    known = [each.name for each in fields(kind)]
+    read = {check_name(f"{kind.__name__} key", str(k), known): v for k, v in values.items()}
+    missing = [e.name for e in fields(kind) if e.default is MISSING and e.name not in read]
+    if missing:
+        raise ValueError(
+            f"`{kind.__name__}` must have {', '.join(missing)}, got {', '.join(read) or 'none'}; "
+            "what is left open before the first run is chosen after it"
+        )
+    return read
+
+
+def _check_list(name: str, values: Any) -> None:
+    if not isinstance(values, tuple) or not values:
+        raise ValueError(f"`{name}` must be a tuple with at least one entry, got {values!r}")
+    if len(set(values)) != len(values):
+        raise ValueError(f"`{name}` must name each entry once, got {list(values)}; leave one out")

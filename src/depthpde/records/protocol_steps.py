@@ -1,0 +1,91 @@
+"""What a protocol makes one do: choose a rate, pass the gates, test in order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from depthpde.records.protocol import Contrast, Gate, StudyProtocol
+
+
+def choose_rate(losses: Mapping[float, float | None]) -> float:
+    """Return the learning rate of the least validation loss; the smaller of two that are equal.
+
+    Args:
+        losses: Validation loss by rate; None or not finite where the run diverged.
+    """
+    ended = {r: v for r, v in losses.items() if v is not None and math.isfinite(v)}
+    if not ended:
+        raise ValueError(
+            f"`losses` must have a finite one, got none of {len(losses)}: every rate diverged; "
+            "a protocol with smaller rates is a new protocol"
+        )
+    return min(sorted(ended), key=lambda each: ended[each])
+
+
+@dataclass(frozen=True, slots=True)
+class GateResult:
+    """How one gate stands."""
+
+    gate: Gate
+    found: float | None
+    """What the baseline reached; None where it was not measured yet."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether the baseline is above the mark."""
+        return self.found is not None and self.found > self.gate.least
+
+    def __str__(self) -> str:
+        """Say what was wanted and what was found."""
+        found = "not measured yet" if self.found is None else f"{self.found:g}"
+        mark = "passed" if self.passed else "open" if self.found is None else "FAILED"
+        gate = self.gate
+        return f"{gate.task} {gate.endpoint}: {found}, above {gate.least:g} ({gate.words}): {mark}"
+
+
+class GateError(ValueError):
+    """A gate did not open: the experiment stops here, and that is its result."""
+
+
+def pass_gates(
+    protocol: StudyProtocol, found: Mapping[tuple[str, str], float]
+) -> tuple[GateResult, ...]:
+    """Return how every gate stands, or stop where one failed.
+
+    Args:
+        protocol: The experiment's protocol.
+        found: What the baseline reached on its tuning seed, by (task, endpoint).
+    """
+    results = tuple(GateResult(g, found.get((g.task, g.endpoint))) for g in protocol.gates)
+    failed = [each for each in results if each.found is not None and not each.passed]
+    if failed:
+        raise GateError(
+            f"{protocol.name} must pass its gates before a variant is run, got "
+            f"{'; '.join(map(str, failed))}. The experiment stops: train the baseline better under "
+            "a new protocol with fresh seeds"
+        )
+    return results
+
+
+def walk_contrasts(
+    protocol: StudyProtocol, holds: Callable[[Contrast], bool]
+) -> tuple[tuple[Contrast, bool | None], ...]:
+    """Make the tests in their order, and stop after the first that does not hold.
+
+        P(any false claim) ≤ p of one test: each is made only where all before it held
+
+    Args:
+        protocol: The experiment's protocol.
+        holds: Whether the data show what a contrast claims, at the look's level.
+
+    Returns:
+        Every contrast with its outcome; None for those that were not tested.
+    """
+    outcomes: list[tuple[Contrast, bool | None]] = []
+    going = True
+    for contrast in protocol.contrasts:
+        outcomes.append((contrast, holds(contrast) if going else None))
+        going = going and bool(outcomes[-1][1])
+    return tuple(outcomes)

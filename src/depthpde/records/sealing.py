@@ -1,0 +1,116 @@
+"""The protocol of a results folder: laid down before its first run, and never changed after it.
+
+RESULTS/protocols/NAME.json    the protocol, its digest, and the time it was laid down
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from depthpde.files import write_json
+from depthpde.records.protocol import Evidence, StudyProtocol
+
+PROTOCOLS = "protocols"
+STAMP = "study"
+"""The key of a result that says under which protocol it was made; older results have none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """A protocol as a results folder holds it."""
+
+    protocol: StudyProtocol
+    digest: str
+    """The digest it was laid down with."""
+    since: float
+    """When, in seconds since 1970."""
+
+
+def seal(results: Path, protocol: StudyProtocol, *, now: float | None = None) -> Sealed:
+    """Lay a protocol down before the first run, or refuse another one of its name.
+
+    The same protocol may be laid down again: nothing is written then.
+
+    Args:
+        results: The results folder.
+        protocol: What is fixed.
+        now: The time, in seconds since 1970; the clock's unless given.
+    """
+    there = sealed(results, protocol.name)
+    if there is None:
+        path = results / PROTOCOLS / f"{protocol.name}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        since = time.time() if now is None else now
+        write_json(
+            path, {"digest": protocol.digest, "since": since, "protocol": protocol.to_dict()}
+        )
+        return Sealed(protocol, protocol.digest, since)
+    if there.digest != protocol.digest:
+        raise ValueError(
+            f"protocol {protocol.name!r} must be the one its runs were made under "
+            f"({there.digest}), got {protocol.digest}, which differs in "
+            f"{', '.join(changes(there.protocol, protocol))}; give the changed protocol a new "
+            "name and fresh test seeds"
+        )
+    return there
+
+
+def sealed(results: Path, name: str) -> Sealed | None:
+    """Return the protocol that a results folder holds under a name; None without.
+
+    A file whose text does not fit its digest was edited after it was laid down, and is refused.
+    """
+    path = results / PROTOCOLS / f"{name}.json"
+    if not path.is_file():
+        return None
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+        protocol = StudyProtocol.from_dict(values["protocol"])
+        digest, since = str(values["digest"]), float(values["since"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(
+            f"{path} must be a whole protocol, got one that cannot be read ({error}); take it "
+            "from the commit before the first run"
+        ) from error
+    if protocol.digest != digest or protocol.name != name:
+        raise ValueError(
+            f"{path} must be as it was laid down ({digest}), got {protocol.digest} of "
+            f"{protocol.name!r}: it was edited; take it from the commit before the first run"
+        )
+    return Sealed(protocol, digest, since)
+
+
+def stamp(protocol: StudyProtocol, seed: int) -> dict[str, Any]:
+    """Return what a result says of its protocol, under the key ``study``.
+
+    It stands in the result, not in the config: a run's id does not depend on who asks for it.
+    """
+    return {STAMP: {"name": protocol.name, "digest": protocol.digest, "seed": seed}}
+
+
+def changes(before: StudyProtocol, after: StudyProtocol) -> list[str]:
+    """Name the fields in which two protocols differ."""
+    old, new = before.to_dict(), after.to_dict()
+    return [name for name in old if old[name] != new[name]]
+
+
+def sort_records(
+    protocol: StudyProtocol, results: Iterable[tuple[str, Mapping[str, Any] | None]]
+) -> dict[Evidence, dict[str, str]]:
+    """Sort runs by what they may be used for: kind → run's id → why.
+
+    Args:
+        protocol: The experiment's protocol.
+        results: Every run's id with its result; None while it has none.
+    """
+    found: dict[Evidence, dict[str, str]] = {kind: {} for kind in Evidence}
+    for name, result in results:
+        if result is not None:
+            kind, why = protocol.evidence(result.get(STAMP))
+            found[kind][name] = why
+    return found

@@ -1,0 +1,65 @@
+import math
+
+import pytest
+
+from depthpde.records.protocol import Contrast, Gate, Look, StudyProtocol
+from depthpde.records.protocol_steps import GateError, choose_rate, pass_gates, walk_contrasts
+
+TEXT = Gate(task="text", endpoint="accuracy", least=59.4, words="a bag of bytes")
+IMAGE = Gate(task="image", endpoint="accuracy", least=25.0, words="a linear probe")
+PROTOCOL = StudyProtocol(
+    name="medium",
+    question="?",
+    tuning_seeds=(200,),
+    test_seeds=(100,),
+    rates=(1e-3,),
+    endpoints=("accuracy",),
+    gates=(TEXT, IMAGE),
+    contrasts=tuple(
+        Contrast(variant=each, against="baseline", endpoint="accuracy") for each in "abc"
+    ),
+    looks=(Look(seeds=1, p=0.05),),
+)
+
+
+def test_the_rate_of_the_least_loss_is_chosen_and_a_tie_goes_to_the_smaller():
+    assert choose_rate({2e-3: 1.0, 1e-3: 1.1, 5e-4: 1.2}) == 2e-3
+    assert choose_rate({2e-3: 1.0, 1e-3: 1.0}) == 1e-3
+    assert choose_rate({2e-3: None, 1e-3: math.nan, 5e-4: 7.0}) == 5e-4
+    with pytest.raises(ValueError, match="none of 2: every rate diverged"):
+        choose_rate({2e-3: None, 1e-3: math.inf})
+
+
+def test_gates_pass_above_their_mark_and_wait_where_nothing_was_measured():
+    results = pass_gates(PROTOCOL, {("text", "accuracy"): 60.0})
+    assert [each.passed for each in results] == [True, False]
+    assert str(results[0]) == "text accuracy: 60, above 59.4 (a bag of bytes): passed"
+    assert str(results[1]).endswith("open")
+
+
+@pytest.mark.parametrize("reached", [59.4, 57.3, math.nan])
+def test_a_gate_that_fails_stops_the_experiment_and_says_which(reached):
+    found = {("text", "accuracy"): reached, ("image", "accuracy"): 30.0}
+    with pytest.raises(GateError, match=r"text accuracy.*59\.4 \(a bag of bytes\): FAILED") as told:
+        pass_gates(PROTOCOL, found)
+    assert "image" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("holding", "wanted"),
+    [
+        ("abc", [True, True, True]),
+        ("ac", [True, False, None]),
+        ("bc", [False, None, None]),
+    ],
+)
+def test_the_first_contrast_that_fails_ends_the_tests(holding, wanted):
+    asked = []
+
+    def holds(contrast):
+        asked.append(contrast.variant)
+        return contrast.variant in holding
+
+    outcomes = walk_contrasts(PROTOCOL, holds)
+    assert [outcome for _, outcome in outcomes] == wanted
+    assert asked == list("abc")[: 3 - wanted.count(None)], "what is not tested is not looked at"
