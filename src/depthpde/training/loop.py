@@ -28,6 +28,7 @@ from depthpde.training.evaluate import (
 from depthpde.training.fingerprint import identity, weights_digest
 from depthpde.training.history import History, Point, Status, Validation
 from depthpde.training.interruption import Interruption
+from depthpde.training.memory import keep_freed_memory
 from depthpde.training.optimizer import (
     build_optimizer,
     learned_ratios,
@@ -84,9 +85,11 @@ def train(
         run.resume(checkpoints, log)
     mode = model.training
     device = run.device
+    if device.type == "cpu":
+        keep_freed_memory()
     try:
         with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-            run.decode(checkpoints, callback)
+            run.advance(checkpoints, callback)
     finally:
         model.train(mode)
         close = getattr(callback, "close", None)
@@ -167,7 +170,7 @@ class _Run:
         self.best: dict[str, Tensor] = {}
         self.processes = Processes.joined()
 
-    def decode(self, checkpoints: Checkpoints | None, callback: StepCallback | None) -> None:
+    def advance(self, checkpoints: Checkpoints | None, callback: StepCallback | None) -> None:
         """Make updates until the run ends or a signal comes."""
         history, config = self.history, self.config
         stream = self.batches.stream(history.cursor)
