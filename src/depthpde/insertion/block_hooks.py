@@ -7,17 +7,18 @@ from typing import Any
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
+from depthpde.insertion.call import Call, Running
 from depthpde.insertion.family import BlockParts, Family, Tap, attribute
 from depthpde.insertion.hook_points import TensorPoint
 from depthpde.insertion.masks import packed_segments, valid_mask
-from depthpde.insertion.tensor_hook import Call, HookedLayer, TensorHook, argument_names
+from depthpde.insertion.tensor_hook import HookedLayer, TensorHook, argument_names
 
 
 class BlockHooks:
     """The hooks of one block, there while something is placed in it."""
 
     def __init__(self, family: Family, block: BlockParts) -> None:
-        self.family, self.block, self.call = family, block, Call()
+        self.family, self.block, self.running = family, block, Running()
         self.junctions: dict[Tap, TensorHook] = {}
         self.handle: RemovableHandle | None = None
         self.last: RemovableHandle | None = None
@@ -40,7 +41,9 @@ class BlockHooks:
             self._at(place.rejoin[-1]).settles.append(placed.name)
         if self.last is not None:
             self.last.remove()
-        self.last = self.block.scope.register_forward_hook(self.end)  # behind every junction's
+        # Behind every junction's. Always: a call may end by an exception, and checkpointing ends
+        # each recomputation by one as soon as it has what it needs.
+        self.last = self.block.scope.register_forward_hook(self.end, always_call=True)
 
     def discard(self, name: str) -> None:
         """Take a layer out, and every hook that nothing needs any more."""
@@ -60,12 +63,11 @@ class BlockHooks:
 
     def end(self, module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
         """Forget a call that has ended."""
-        self.call.clear()
+        self.running.end()
 
     def begin(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Read the padding mask and the cache of a call that begins."""
-        family, call = self.family, self.call
-        call.clear()
+        family, call = self.family, self.running.begin()
         u = self._given(self.arguments[0], args, kwargs)
         if u.is_nested:
             raise ValueError(
@@ -80,7 +82,7 @@ class BlockHooks:
             call.valid = valid_mask(mask, family.padding, self._sites(u))
             call.segments = packed_segments(mask, family.padding, self._sites(u))
         if family.cache is not None:
-            self._read_cache(self._given(family.cache.argument, args, kwargs))
+            self._read_cache(call, self._given(family.cache.argument, args, kwargs))
 
     def _sites(self, u: Tensor) -> tuple[int, int]:
         """Read batch and length of a field in the family's layout."""
@@ -94,7 +96,7 @@ class BlockHooks:
         k = self.arguments.index(name) if name in self.arguments else len(args)
         return args[k] if k < len(args) else None
 
-    def _read_cache(self, cache: Any) -> None:
+    def _read_cache(self, call: Call, cache: Any) -> None:
         told = self.family.cache
         if cache is None or told is None:
             return
@@ -106,7 +108,7 @@ class BlockHooks:
                 f"`{told.argument}` must be a cache that grows, got {type(cache).__name__}; "
                 "use a DynamicCache, or use_cache=False"
             )
-        self.call.cache, self.call.seen = cache, seen
+        call.cache, call.seen = cache, seen
 
     def _refuse_symmetric(self, argument: str) -> None:
         for junction in self.junctions.values():
@@ -120,5 +122,8 @@ class BlockHooks:
     def _at(self, tap: Tap) -> TensorHook:
         if tap not in self.junctions:
             module = self.block.parts.get_submodule(tap.path)
-            self.junctions[tap] = TensorHook(tap, module, self.call, batch_first=self.batch_first)
+            bare = self.family.padding is None and self.family.cache is None
+            self.junctions[tap] = TensorHook(
+                tap, module, self.running, batch_first=self.batch_first, bare=bare
+            )
         return self.junctions[tap]

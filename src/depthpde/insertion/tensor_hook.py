@@ -13,9 +13,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from depthpde.insertion.call import Call, Running
 from depthpde.insertion.decoding import Sites, advance
 from depthpde.insertion.family import Plane, Side, Tap
-from depthpde.shapes import Field, Mask, Segments
+from depthpde.shapes import Field
 
 
 @dataclass(slots=True)
@@ -38,37 +39,23 @@ class HookedLayer:
     """Whether the layer is told where packed sequences end."""
 
 
-@dataclass(slots=True)
-class Call:
-    """What the running call of a block brought, and what its stream is still owed.
-
-    A copy of a model runs no call: there it is empty.
-    """
-
-    valid: Mask | None = None
-    segments: Segments | None = None
-    cache: Any = None
-    seen: int = 0
-    pending: Field | None = None
-
-    def clear(self) -> None:
-        """Let go of everything: a call that has ended keeps no tensor alive."""
-        self.valid = self.segments = self.cache = self.pending = None
-        self.seen = 0
-
-    def __reduce__(self) -> tuple[type[Call], tuple[()]]:
-        """Copy and pickle as empty."""
-        return Call, ()
-
-
 class TensorHook:
     """Everything that acts on one tensor of one block.
 
     u ← u + owed,      then u ← D u for each layer placed here
+
+    Args:
+        tap: The tensor.
+        module: The module that it enters or leaves.
+        running: The calls of the block.
+        batch_first: Whether fields are [batch, length, dim].
+        bare: Whether the block's call brings neither mask nor cache.
     """
 
-    def __init__(self, tap: Tap, module: nn.Module, call: Call, *, batch_first: bool) -> None:
-        self.tap, self.call, self.batch_first = tap, call, batch_first
+    def __init__(
+        self, tap: Tap, module: nn.Module, running: Running, *, batch_first: bool, bare: bool
+    ) -> None:
+        self.tap, self.running, self.batch_first, self.bare = tap, running, batch_first, bare
         self.placed: list[HookedLayer] = []
         self.joins: list[str] = []  # carried layers whose change is added here
         self.settles: list[str] = []  # those of them for which this is the last place
@@ -106,21 +93,40 @@ class TensorHook:
         return self._act(tensor.transpose(0, 1)).transpose(0, 1).contiguous()
 
     def _act(self, u: Field) -> Field:
-        call = self.call
+        call = self._running_call()
         if self.joins and call.pending is not None:
             u = u + call.pending
         if self.settles:
             call.pending = None
         for placed in self.placed:
-            smooth = self._apply(placed, u).to(u.dtype)
+            smooth = self._apply(placed, u, call).to(u.dtype)
             if placed.carried:
                 change = smooth - u
                 call.pending = change if call.pending is None else call.pending + change
             u = smooth
         return u
 
-    def _apply(self, placed: HookedLayer, u: Field) -> Field:
-        call, plane, layer = self.call, placed.plane, placed.layer
+    def _running_call(self) -> Call:
+        """Give the call of the block in which this tensor passes by.
+
+        Activation checkpointing of a part of a block runs that part outside of any call.
+        """
+        call = self.running.call
+        if call is None and self.bare and not self.joins and not self._carries():
+            return Call()
+        if call is None:
+            raise ValueError(
+                f"{self.tap.path!r} must run inside a call of its block where something is "
+                "inserted, got a call of its own, without the block's mask; call the whole block, "
+                "and checkpoint whole blocks, not parts of them"
+            )
+        return call
+
+    def _carries(self) -> bool:
+        return any(placed.carried for placed in self.placed)
+
+    def _apply(self, placed: HookedLayer, u: Field, call: Call) -> Field:
+        plane, layer = placed.plane, placed.layer
         if plane is not None:
             valid = None if call.valid is None else call.valid[:, plane.prefix :]
             rows = {"row_length": plane.grid[1]} if placed.rows else {}
