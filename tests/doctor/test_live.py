@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -12,12 +13,15 @@ from torch import nn
 from depthpde.doctor import live
 from depthpde.doctor.diagnosis import judge
 from depthpde.doctor.live import SEQUENCES, Doctor, same_call
+from depthpde.doctor.probe import probe
+from depthpde.layers.diffusion import Diffusion
 from depthpde.models.classifier import Classifier
 from depthpde.models.config import ModelConfig
 from depthpde.training.config import TrainingConfig
 from depthpde.training.loop import train
 from doctor.patients import CLASSES, classifier
 from doctor.zoo import VALIDATION
+from insertion.nano import GPT, NANO, WIDTH, WORDS
 from training.counting import make_config, make_model, make_split
 
 CASE = VALIDATION[1]
@@ -262,3 +266,35 @@ def test_refuses_an_interval_or_a_budget_that_is_none():
         Doctor(fresh(), every=0)
     with pytest.raises(ValueError, match=r"`budget` must lie in \[1e-06, 1\], got 2"):
         Doctor(fresh(), budget=2.0)
+
+
+class Leaking(GPT):
+    """Causal but for a symmetric layer, which is still the identity."""
+
+    def __init__(self):
+        super().__init__()
+        self.smooth = Diffusion(WIDTH, initial_ratio=0.0)
+        self.h[0].register_forward_hook(lambda block, args, u: self.smooth(u))
+
+
+def test_the_live_doctor_repeats_the_causality_check_while_training():
+    model, lines = Leaking(), []
+    ids = torch.randint(0, WORDS, (4, 8), generator=torch.Generator().manual_seed(1))
+    with Doctor(
+        model, every=2, budget=None, family=replace(NANO, causal=True), say=lines.append
+    ) as d:
+        for _ in range(4):
+            model(ids, ids)[1].backward()
+            d.step()
+    assert len(d.history) >= 2
+    assert all(each["verdicts"]["causal leak"] == "ill" for each in d.history)
+    assert "leaks through smooth" in d.history[-1]["evidence"]["causal leak"]
+    assert (model.smooth.ratio == 0).all()
+
+
+def test_a_family_that_does_not_say_whether_it_is_causal_is_noted_where_the_future_is_seen():
+    ids = torch.randint(0, WORDS, (4, 8), generator=torch.Generator().manual_seed(1))
+    found = probe(Leaking(), (ids, ids), family=NANO, groups=())
+    assert found.causal is False
+    assert "this is a leak" in found.notes[-1]
+    assert probe(GPT(), (ids, ids), family=NANO, groups=()).causal is True

@@ -5,7 +5,7 @@ from torch import nn
 from depthpde.insertion.causality import check_causality
 from depthpde.insertion.insert import insert
 from depthpde.layers.diffusion import Diffusion
-from insertion.zoo import DIM, ZOO, embedded, tokens
+from insertion.zoo import DIM, ZOO, embedded, spread, tokens
 
 
 class Smooth(nn.Module):
@@ -61,22 +61,103 @@ def test_encoders_leak_through_their_first_attention(name, attention):
     assert report.leak.module.startswith(attention)
 
 
-def test_a_symmetric_layer_hidden_behind_a_causal_claim_is_named():
+def test_a_layer_that_turns_symmetric_after_its_insertion_is_named():
     model = ZOO["gpt2"].build()
-    inserted = insert(model, "after_ffn", layer=lambda dim, causal: Lying(dim), blocks=[1])
+    inserted = insert(model, "after_ffn", layer=lambda dim, causal: Turning(dim), blocks=[1])
+    inserted.model.depthpde_insertion.after_ffn_branch_1.symmetric = Diffusion(DIM)
     leak = check_causality(model, {"input_ids": tokens()}).leak
     assert leak.module == f"depthpde_insertion.{next(iter(inserted.layers))}.symmetric"
 
 
-class Lying(nn.Module):
+class Turning(nn.Module):
     is_causal = True
 
     def __init__(self, dim):
         super().__init__()
-        self.symmetric = Diffusion(dim)
+        self.symmetric = Diffusion(dim, causal=True)
 
     def forward(self, u, valid_mask=None):
         return self.symmetric(u, valid_mask)
+
+
+class Sleeping(nn.Module):
+    """Symmetric, but still the identity."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(29, DIM)
+        self.smoothing = Diffusion(DIM, initial_ratio=0.0)
+
+    def forward(self, ids):
+        return self.smoothing(self.embedding(ids))
+
+
+def test_a_layer_at_the_identity_is_tried_away_from_it_and_left_at_it():
+    model = Sleeping()
+    theta = next(model.smoothing.parameters())
+    before, version = theta.detach().clone(), theta._version
+    report = check_causality(model, tokens())
+    assert report.leak.module == "smoothing"
+    assert report.moved == 1
+    assert "1 layers moved away from the identity" in str(report)
+    assert torch.equal(theta, before)
+    assert theta._version == version
+
+
+def test_no_axis_is_guessed_where_length_width_heads_batch_and_vocabulary_are_equal():
+    import transformers
+
+    size = 8
+    settings = {"n_embd": size, "n_head": size, "n_layer": 2, "vocab_size": size,
+                "n_positions": 32, "bos_token_id": 1, "eos_token_id": None}  # fmt: skip
+    model = spread(transformers.GPT2LMHeadModel(transformers.GPT2Config(**settings)))
+    ids = torch.randint(0, size, (size, size), generator=torch.Generator().manual_seed(3))
+    for layer in ("diffusion", "adaptive", "multiscale"):
+        inserted = insert(model, "after_ffn", layer=layer)
+        assert not check_causality(model, ids).leaks
+        mask = torch.ones_like(ids)
+        assert not check_causality(model, {"input_ids": ids, "attention_mask": mask}).leaks
+        inserted.remove()
+    model.transformer.h[1].attn.is_causal = False
+    model.transformer.h[1].attn.forward = Open(model.transformer.h[1].attn)
+    assert check_causality(model, ids).leak.module.startswith("transformer.h.1.attn")
+
+
+class Open:
+    """Attention that averages over all sites."""
+
+    def __init__(self, attention):
+        self.attention = attention
+
+    def __call__(self, u, *args, **kwargs):
+        mixed = u.mean(dim=1, keepdim=True).repeat(1, u.shape[1], 1)
+        return self.attention.c_proj(mixed), None
+
+
+class Fixed(nn.Module):
+    """A mixer that takes one length only, as wide as it is long."""
+
+    def __init__(self, *, causal):
+        super().__init__()
+        self.mix = nn.Parameter(torch.ones(DIM, DIM).tril() if causal else torch.ones(DIM, DIM))
+        self.pooled = nn.Linear(DIM, DIM)
+
+    def forward(self, u):
+        self.pooled(u.sum(dim=1))  # [batch, DIM]: its only axis of that size counts no sites
+        return self.mix @ u
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_a_model_of_one_length_is_judged_along_every_axis_that_may_be_meant(causal):
+    u = torch.randn(2, DIM, DIM, generator=torch.Generator().manual_seed(4))
+    assert check_causality(Fixed(causal=causal), u).leaks is not causal
+
+
+def test_fewer_trials_begin_in_the_middle():
+    assert check_causality(Smooth(causal=True), tokens(), trials=1).cuts == (3,)
+    assert check_causality(Smooth(causal=True), tokens(), trials=9).cuts == (1, 3, 5, 6)
+    with pytest.raises(ValueError, match=r"`trials` must be .* got 0"):
+        check_causality(Smooth(causal=True), tokens(), trials=0)
 
 
 def test_fields_and_other_arguments_are_taken_as_a_tuple():

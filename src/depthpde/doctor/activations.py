@@ -8,9 +8,8 @@ not recorded.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -19,8 +18,9 @@ import torch
 from torch import Tensor, nn
 
 from depthpde.doctor.model_map import ModelMap
-from depthpde.insertion.family import BlockParts, Side, Tap
+from depthpde.insertion.family import Side, Tap
 from depthpde.insertion.masks import valid_mask
+from depthpde.insertion.recorder import Given, Recorder
 from depthpde.layers.interaction import Inside
 from depthpde.models.placed import HookPoint
 from depthpde.models.position import Position
@@ -70,55 +70,57 @@ def watching(
         layers: Diffusion layers whose input and output are wanted.
     """
     passage = Activations()
-    watcher = _Watcher(anatomy, passage, keep_graph)
-    try:
-        watcher.attach(inside, layers or {})
+    with Recorder() as recorder:
+        _Watcher(anatomy, passage, recorder).attach(inside, keep_graph, layers or {})
         yield passage
-    finally:
-        watcher.leave()
 
 
 @contextmanager
-def listening(anatomy: ModelMap, hear: Callable[[int, Tensor], None]) -> Iterator[None]:
+def listening(anatomy: ModelMap, hear: Callable[[int, Tensor], None]) -> Iterator[Recorder]:
     """Hand over the stream's own tensors, with their depth, while the context lasts.
 
     Args:
         anatomy: The model.
         hear: Called with each depth and tensor; it must not change it.
     """
-    watcher = _Watcher(anatomy, Activations(), keep_graph=False)
-    try:
-        watcher.listen(hear)
-        yield
-    finally:
-        watcher.leave()
+    with Recorder() as recorder:
+        _on_stream(recorder, anatomy, hear)
+        yield recorder
+
+
+def _on_stream(recorder: Recorder, anatomy: ModelMap, hear: Callable[[int, Tensor], None]) -> None:
+    """Hand over the stream before the first block and after each, in the model's own layout."""
+    family, blocks = anatomy.family, anatomy.blocks
+    recorder.on_tap(blocks[0].parts, family.entry, partial(hear, 0))
+    for k, block in enumerate(blocks):
+        recorder.on_tap(block.parts, family.exit, partial(hear, k + 1))
 
 
 class _Watcher:
-    def __init__(self, anatomy: ModelMap, passage: Activations, keep_graph: bool) -> None:
-        self.anatomy, self.passage, self.keep_graph = anatomy, passage, keep_graph
-        self.stack = ExitStack()
+    def __init__(self, anatomy: ModelMap, passage: Activations, recorder: Recorder) -> None:
+        self.anatomy, self.passage, self.recorder = anatomy, passage, recorder
 
-    def attach(self, inside: bool, layers: dict[str, nn.Module]) -> None:
+    def attach(self, inside: bool, keep_graph: bool, layers: dict[str, nn.Module]) -> None:
         anatomy, family, passage = self.anatomy, self.anatomy.family, self.passage
         for k, block in enumerate(anatomy.blocks):
-            self._scope(k, block)
-            if k == 0:
-                self._tap(k, family.entry, partial(_write, passage.stream, 0), self._raw(0))
-            self._tap(k, family.exit, partial(_write, passage.stream, k + 1), self._raw(k + 1))
+            self.recorder.on_call(block.scope, partial(self._begin, k))
             if anatomy.encoder is None:
                 self._tap(k, family.attention, partial(_write, passage.interaction, k))
                 self._tap(k, family.ffn, partial(_write, passage.reaction, k))
                 if inside:
                     self._inside(k)
+        if keep_graph:
+            _on_stream(self.recorder, anatomy, self._node)
+        _on_stream(self.recorder, anatomy, self._stream)
         if anatomy.encoder is not None:
-            self.stack.callback(anatomy.encoder.observe(partial(self._told, inside)))
+            self.recorder.callback(anatomy.encoder.observe(partial(self._told, inside)))
         for name, layer in layers.items():
-            handle = layer.register_forward_hook(partial(self._moved, name), with_kwargs=True)
-            self.stack.callback(handle.remove)
+            self.recorder.on_return(layer, partial(self._moved, name))
 
-    def leave(self) -> None:
-        self.stack.close()
+    def _stream(self, depth: int, u: Tensor) -> None:
+        block = max(depth - 1, 0)
+        field = as_field(u, batch_first=self.anatomy.batch_first(block))
+        _write(self.passage.stream, depth, field)
 
     def _inside(self, k: int) -> None:
         query_key, family = self.anatomy.query_key, self.anatomy.family
@@ -151,93 +153,44 @@ class _Watcher:
         few = max(1, BUDGET // (heads * length * length))
         _write(self.passage.inside.setdefault(k, {}), name, u[:few])
 
-    def listen(self, hear: Callable[[int, Tensor], None]) -> None:
-        """Hand over the stream's own tensors as they pass, and keep nothing."""
-        family = self.anatomy.family
-        for k in range(len(self.anatomy.blocks)):
-            if k == 0:
-                self._tap(k, family.entry, _drop, partial(hear, 0))
-            self._tap(k, family.exit, _drop, partial(hear, k + 1))
-
-    def _raw(self, depth: int) -> Callable[[Tensor], None] | None:
-        return partial(self._node, depth) if self.keep_graph else None
-
     def _node(self, depth: int, u: Tensor) -> None:
         """Keep a tensor of the stream itself, so that its gradient can be asked for."""
         if depth in self.passage.nodes:
             return
         if not u.requires_grad and u.is_leaf:  # nothing before it learns
             u.requires_grad_(True)
-            self.stack.callback(u.requires_grad_, False)
+            self.recorder.callback(u.requires_grad_, False)
         self.passage.nodes[depth] = u
 
-    def _scope(self, k: int, block: BlockParts) -> None:
+    def _begin(self, k: int, given: Given) -> None:
         """Read what a block's call brings: its mask, and rotations."""
-        names = list(inspect.signature(block.scope.forward).parameters)
         query_key, padding = self.anatomy.query_key, self.anatomy.family.padding
-        batch_first = self.anatomy.batch_first(k)
+        kept = self.passage.inside.setdefault(k, {})
+        u = given.at(0)
+        if kept or not isinstance(u, Tensor):
+            return
+        if padding is not None:
+            mask = given.get(padding.argument)
+            shape = u.shape if u.ndim == 3 else (1, *u.shape)
+            first = self.anatomy.batch_first(k)
+            sites = (shape[0], shape[1]) if first else (shape[1], shape[0])
+            valid = valid_mask(mask, padding, sites)
+            if self.passage.valid_mask is None and valid is not None:
+                self.passage.valid_mask = valid.detach().clone()
+            kept["mask"] = mask
+        kept["rotary"] = given.get(query_key.rotary) if query_key and query_key.rotary else None
+        kept["source_mask"] = given.get("src_mask" if "src_mask" in given.names else "tgt_mask")
 
-        def begin(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-            given = {**dict(zip(names, args, strict=False)), **kwargs}
-            kept = self.passage.inside.setdefault(k, {})
-            u = given.get(names[0])
-            if kept or not isinstance(u, Tensor):
-                return
-            if padding is not None:
-                mask = given.get(padding.argument)
-                shape = u.shape if u.ndim == 3 else (1, *u.shape)
-                sites = (shape[0], shape[1]) if batch_first else (shape[1], shape[0])
-                valid = valid_mask(mask, padding, sites)
-                if self.passage.valid_mask is None and valid is not None:
-                    self.passage.valid_mask = valid.detach().clone()
-                kept["mask"] = mask
-            kept["rotary"] = given.get(query_key.rotary) if query_key and query_key.rotary else None
-            kept["source_mask"] = given.get("src_mask", given.get("tgt_mask"))
-
-        handle = block.scope.register_forward_pre_hook(begin, with_kwargs=True)
-        self.stack.callback(handle.remove)
-
-    def _moved(
-        self, name: str, layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any
-    ) -> None:
-        if name not in self.passage.moved and args and isinstance(out, Tensor):
-            mask = kwargs.get("valid_mask", args[1] if len(args) > 1 else None)
-            pair = (args[0].detach().clone(), out.detach().clone(), mask)
+    def _moved(self, name: str, given: Given, out: Any) -> None:
+        u = given.at(0)
+        if name not in self.passage.moved and isinstance(u, Tensor) and isinstance(out, Tensor):
+            pair = (u.detach().clone(), out.detach().clone(), given.get("valid_mask"))
             self.passage.moved[name] = pair
 
-    def _tap(
-        self,
-        k: int,
-        tap: Tap,
-        write: Callable[[Tensor], None],
-        raw: Callable[[Tensor], None] | None = None,
-    ) -> None:
-        module = self.anatomy.blocks[k].parts.get_submodule(tap.path)
-        batch_first = self.anatomy.batch_first(k)
-
-        def see(value: Any) -> None:
-            piece, count = tap.part
-            u = _tensor(value, k, tap)
-            if raw is not None:
-                raw(u)
-            u = u if count == 1 else u.chunk(count, dim=-1)[piece]
-            write(as_field(u, batch_first=batch_first))
-
-        if tap.side is Side.OUTPUT:
-            handle = module.register_forward_hook(lambda module, args, output: see(output))
-        else:
-            names = list(inspect.signature(module.forward).parameters)
-
-            def before(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-                inside = tap.argument < len(args)
-                see(args[tap.argument] if inside else kwargs[names[tap.argument]])
-
-            handle = module.register_forward_pre_hook(before, with_kwargs=True)
-        self.stack.callback(handle.remove)
-
-
-def _drop(u: Tensor) -> None:
-    """Keep nothing."""
+    def _tap(self, k: int, tap: Tap, write: Callable[[Tensor], None]) -> None:
+        first = self.anatomy.batch_first(k)
+        parts = self.anatomy.blocks[k].parts
+        self.recorder.on_tap(parts, tap, lambda u: write(as_field(u, batch_first=first)))
 
 
 def as_field(u: Tensor, *, batch_first: bool) -> Field:
@@ -250,19 +203,6 @@ def as_field(u: Tensor, *, batch_first: bool) -> Field:
 def _write(into: dict[Any, Any], key: Any, u: Tensor) -> None:
     if key not in into:
         into[key] = u.detach().clone()
-
-
-def _tensor(value: Any, block: int, tap: Tap) -> Tensor:
-    if isinstance(value, tuple | list) and value:
-        value = value[0]
-    if not isinstance(value, Tensor):
-        where = f"{tap.side.value} of {tap.path or 'the block itself'!r}"
-        raise ValueError(
-            f"`model` must pass tensors from block to block, got {type(value).__name__} as the "
-            f"{where} in block {block}; describe where the stream is with "
-            "depthpde.insertion.family.Family (entry=, exit=) and pass family=…"
-        )
-    return value
 
 
 def fast_paths_off() -> Callable[[], None]:

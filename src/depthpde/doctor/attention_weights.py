@@ -57,7 +57,7 @@ def attention_weights(
     key, value = (each.repeat_interleave(groups, dim=1) for each in (key, value))
     few = query.shape[0]
     valid = None if passage.valid_mask is None else passage.valid_mask[:few]
-    seen = seen_pairs(query.shape[2], valid, causal=anatomy.causal, device=query.device)
+    seen = seen_pairs(query.shape[2], valid, causal=bool(anatomy.causal), device=query.device)
     if "weights" in kept:
         return AttentionWeights(renormalise(kept["weights"]), seen, valid)
     scores = query @ key.mT / math.sqrt(query.shape[-1])
@@ -83,8 +83,7 @@ def _split(anatomy: ModelMap, kept: dict[str, Any], block: int) -> tuple[Tensor,
     if isinstance(own, Attention) and own.rotation is not None:
         query, key = own.rotation(query), own.rotation(key)
     if kept.get("rotary") is not None:
-        cos, sin = (each[:, None].to(wide) for each in kept["rotary"])
-        query, key = (each * cos + _half_turn(each) * sin for each in (query, key))
+        query, key = (_rotate(each, kept["rotary"]) for each in (query, key))
     return query, key, value
 
 
@@ -93,6 +92,13 @@ def _project(attention: Any, parts: list[Tensor]) -> list[Tensor]:
     bias = attention.in_proj_bias
     biases = (None, None, None) if bias is None else bias.detach().chunk(3, dim=0)
     return [F.linear(u, w, b) for u, w, b in zip(parts, weights, biases, strict=True)]
+
+
+def _rotate(u: Tensor, tables: tuple[Tensor, Tensor]) -> Tensor:
+    """Turn the first features of each head; tables narrower than a head leave the rest alone."""
+    cos, sin = (each[:, None].to(u.dtype) for each in tables)
+    turned, rest = u[..., : cos.shape[-1]], u[..., cos.shape[-1] :]
+    return torch.cat((turned * cos + _half_turn(turned) * sin, rest), dim=-1)
 
 
 def _half_turn(u: Tensor) -> Tensor:

@@ -169,14 +169,13 @@ class Doctor:
         assert sample is not None, "looked for by the caller"
         assert sample.call is not None, "looked for by the caller"
         sample.close()
-        module, args, named = sample.call
+        module, given = sample.call
         trajectory = probe(
             module,
-            same_call(module, args, named, sample.sites),
+            same_call(module, given.args, given.named, sample.sites),
             family=self.family,
             groups=LIVE_GROUPS,
             baseline=False,
-            causality=False,
             check=False,
             light=True,
         )

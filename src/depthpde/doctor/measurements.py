@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -26,6 +26,8 @@ from depthpde.measures import attention, coupling, drift, energy, lyapunov, rank
 from depthpde.measures.tokens import mean_over_batch, real_field, real_tokens
 from depthpde.models.block import Block as OwnBlock
 from depthpde.shapes import Field, Mask
+
+T = TypeVar("T")
 
 GROUPS = ("drift", "rank", "energy", "attention", "coupling", "spectrum")
 ON_REQUEST = ("lyapunov",)
@@ -60,23 +62,32 @@ class Measurements:
         self.blocks = block_labels(len(anatomy.blocks))
 
     def take(self, groups: Collection[str]) -> Measurements:
-        """Measure the groups that are asked for."""
+        """Measure the groups that are asked for; one that cannot be is named, with the reason."""
         fields, mask = self.passage.fields(), self.passage.valid_mask
-        if "drift" in groups:
-            self._drift(fields, mask)
-        if "rank" in groups:
-            self._rank(fields, mask)
-        if "energy" in groups:
-            self._energy(fields, mask)
-        if "attention" in groups or "coupling" in groups:
-            self._attention(fields, groups)
-        if "spectrum" in groups:
-            self._bands(fields, mask)
-            self._transfer()
-            self._weights()
-        if "lyapunov" in groups:
-            self._lyapunov(fields, mask)
+        attention_weights = [each for each in ("attention", "coupling") if each in groups]
+        parts: dict[str, tuple[bool, Callable[[], None]]] = {
+            "drift": ("drift" in groups, lambda: self._drift(fields, mask)),
+            "rank": ("rank" in groups, lambda: self._rank(fields, mask)),
+            "energy": ("energy" in groups, lambda: self._energy(fields, mask)),
+            "attention": (bool(attention_weights), lambda: self._attention(fields, groups)),
+            "spectrum.bands": ("spectrum" in groups, lambda: self._bands(fields, mask)),
+            "spectrum.transfer": ("spectrum" in groups, self._transfer),
+            "spectrum.weights": ("spectrum" in groups, self._weights),
+            "lyapunov": ("lyapunov" in groups, lambda: self._lyapunov(fields, mask)),
+        }
+        for name, (asked, measure) in parts.items():
+            if asked:
+                self.attempt(name, measure)
         return self
+
+    def attempt(self, name: str, measure: Callable[[], T]) -> T | None:
+        """Measure something, or note why it cannot be measured on this model."""
+        try:
+            return measure()
+        except Exception as error:  # no shape of a model that nobody thought of ends a diagnosis
+            why = next(iter(str(error).splitlines()), "")
+            self.missing[name] = f"its shapes are not those of this measure: {why}"
+            return None
 
     def add(self, name: str, words: str, labels: Sequence[str], values: Sequence[Value]) -> None:
         """Note a series."""

@@ -12,6 +12,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from depthpde.insertion.container import PREFIX
 from depthpde.insertion.families.huggingface import BERT, DISTILBERT, GPT2, LLAMA, VIT
 from depthpde.insertion.families.recognition import recognise
 from depthpde.insertion.families.timm import TIMM_VIT
@@ -90,9 +91,11 @@ class ModelMap:
     """Of our own models."""
 
     @property
-    def causal(self) -> bool:
-        """Whether a site must not see its future."""
-        return self.family.is_causal(self.blocks[0].parts)
+    def causal(self) -> bool | None:
+        """Whether a site must not see its future; None where nothing says so."""
+        own = self.family.is_causal(self.blocks[0].parts)
+        inserted = getattr(self.model, PREFIX, None)
+        return own if inserted is None or own is not None else bool(inserted.causal)
 
     def heads(self, block: int) -> int:
         """Give the number of heads of a block, 0 where it is not known."""

@@ -13,6 +13,7 @@ import inspect
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import torch
@@ -26,10 +27,10 @@ from depthpde.doctor.loss import gradients_of, training_loss
 from depthpde.doctor.measurements import GROUPS, ON_REQUEST, Measurements
 from depthpde.doctor.model_map import ModelMap, model_map
 from depthpde.errors import check_name
+from depthpde.insertion.calling import call_model, check_has_weights, quiet
 from depthpde.insertion.causality import check_causality
 from depthpde.insertion.compiled import check_not_compiled
 from depthpde.insertion.family import Family
-from depthpde.insertion.record import quiet
 from depthpde.measures import energy, gradient
 
 Batch = Tensor | tuple[Any, ...] | Mapping[str, Any]
@@ -64,10 +65,11 @@ def probe(
         baseline: Whether to run a random network of the same shapes beside it.
         causality: Whether to try if the future leaks, in a model that must not let it.
         check: Whether to compare the probed outputs with the unprobed ones.
-        light: Leave out what is dear and no verdict needs.
+        light: Leave out what is dear and no verdict needs; try causality once.
     """
     began = time.perf_counter()
     check_not_compiled(model, "probing")
+    check_has_weights(model, "probing")
     for name in groups:
         check_name("groups", name, (*GROUPS, *ON_REQUEST))
     args, named = arguments(batch)
@@ -79,12 +81,11 @@ def probe(
     layers = energy.diffusion_layers(model)
     with ExitStack() as stack:
         stack.callback(fast_paths_off())
-        stack.enter_context(torch.random.fork_rng(devices=_cuda(model)))
         stack.enter_context(quiet(model))
         with torch.set_grad_enabled(asked):
-            plain = model(*args, **named) if check else None
+            plain = call_model(model, args, named) if check else None
             with watching(body, keep_graph=asked, layers=layers) as passage:
-                output = model(*args, **named)
+                output = call_model(model, args, named)
                 _check_seen(body, passage)
                 survey = Measurements(body, passage, light=light)
                 if asked:
@@ -95,13 +96,16 @@ def probe(
         if "energy.dirichlet" in survey.series:
             facts["energy_rises"] = energy.rises(survey.series["energy.dirichlet"].finite())
         if layers and "coupling" in groups:
-            facts |= add_influence(survey, layers, lambda: model(*args, **named))
+            run = partial(call_model, model, args, named)
+            facts |= (
+                survey.attempt("coupling.moved", partial(add_influence, survey, layers, run)) or {}
+            )
         if baseline:
-            add_baseline(survey, args, named, groups)
+            survey.attempt("baseline", partial(add_baseline, survey, args, named, groups))
+        if causality:
+            _add_leak(survey, facts, args, named, trials=1 if light else 5)
     if not asked:
         survey.missing["gradient"] = "no loss given: pass labels= or a loss function"
-    if causality:
-        _add_leak(survey, facts, args, named)
     return _trajectory(survey, facts, faithful, began)
 
 
@@ -232,10 +236,15 @@ def _is_constant(values: Iterable[Any], mask: Tensor | None) -> bool:
 
 
 def _add_leak(
-    survey: Measurements, facts: dict[str, Any], args: tuple[Any, ...], named: dict[str, Any]
+    survey: Measurements,
+    facts: dict[str, Any],
+    args: tuple[Any, ...],
+    named: dict[str, Any],
+    trials: int,
 ) -> None:
+    """Try whether the future leaks; where nobody has said that it must not, see which it is."""
     body = survey.anatomy
-    if not body.causal:
+    if body.causal is False:
         return
     batch, length = survey.passage.stream[0].shape[:2]
     first = body.batch_first(0)
@@ -249,9 +258,12 @@ def _add_leak(
         name: few(each) for name, each in named.items() if name != "labels"
     }
     try:
-        report = check_causality(body.model, inputs, length_axis=1 if first else 0)
+        report = check_causality(body.model, inputs, length_axis=1 if first else 0, trials=trials)
     except ValueError as error:
         survey.missing["causality"] = str(error)
+        return
+    facts["found_causal"] = not report.leaks
+    if body.causal is None and report.leaks:
         return
     facts["leak"] = None if report.leak is None else str(report)
     facts["causality"] = str(report)
@@ -274,6 +286,11 @@ def _trajectory(
         notes.append(f"attention was measured on {looked.shape[0]} of {batch} sequences")
     if faithful is None:
         survey.missing["self-check"] = "the model's output holds no tensor, or it was not asked for"
+    if body.causal is None and facts.get("found_causal") is False:
+        notes.append(
+            "a site sees its future, and the family does not say that it must not; if it must "
+            "not, this is a leak: say causal=True in its description"
+        )
     if faithful is False:
         notes.append(
             "the probed outputs differ from the unprobed: the model does not repeat itself"
@@ -285,7 +302,7 @@ def _trajectory(
         parameters=sum(each.numel() for each in body.model.parameters()),
         sequences=batch - alone,
         tokens=tokens,
-        causal=body.causal,
+        causal=bool(facts.get("found_causal", False) if body.causal is None else body.causal),
         seconds=time.perf_counter() - began,
         faithful=faithful,
         series=survey.series,
@@ -293,8 +310,3 @@ def _trajectory(
         notes=tuple(notes),
         facts=facts,
     )
-
-
-def _cuda(model: nn.Module) -> list[torch.device]:
-    devices = {each.device for each in model.parameters()}
-    return [device for device in devices if device.type == "cuda"]

@@ -9,6 +9,7 @@ arguments) is noted, so that the same batch can be looked at afterwards.
 from __future__ import annotations
 
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import torch
@@ -19,6 +20,7 @@ from depthpde.doctor.activations import as_field, listening
 from depthpde.doctor.depth_profile import DepthSeries, depth_labels
 from depthpde.doctor.model_map import ModelMap
 from depthpde.doctor.probe import block_of
+from depthpde.insertion.recorder import Given
 
 
 class Sample:
@@ -30,15 +32,14 @@ class Sample:
 
     def __init__(self, anatomy: ModelMap) -> None:
         self.anatomy = anatomy
-        self.call: tuple[nn.Module, tuple[Any, ...], dict[str, Any]] | None = None
+        self.call: tuple[nn.Module, Given] | None = None
         self.sites = (0, 0)
         self._stream: dict[int, Tensor] = {}
         self._weights: dict[str, Tensor] = {}
         self._stack = ExitStack()
-        self._stack.enter_context(listening(anatomy, self._hear))
+        recorder = self._stack.enter_context(listening(anatomy, self._hear))
         for module in _holders(anatomy):
-            handle = module.register_forward_pre_hook(self._note, with_kwargs=True)
-            self._stack.callback(handle.remove)
+            recorder.on_call(module, partial(self._note, module))
         for name, weight in anatomy.model.named_parameters():
             if weight.requires_grad:
                 hook = weight.register_post_accumulate_grad_hook(  # type: ignore[no-untyped-call]
@@ -76,9 +77,9 @@ class Sample:
             )  # fmt: skip
         return found
 
-    def _note(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def _note(self, module: nn.Module, given: Given) -> None:
         if self.call is None:
-            self.call = (module, args, dict(kwargs))
+            self.call = (module, given)
 
     def _hear(self, depth: int, u: Tensor) -> None:
         if depth == 0 and self.sites == (0, 0):  # of the call that was noted, not of later ones

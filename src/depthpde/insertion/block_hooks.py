@@ -11,7 +11,8 @@ from depthpde.insertion.call import Call, Running
 from depthpde.insertion.family import BlockParts, Family, Tap, attribute
 from depthpde.insertion.hook_points import TensorPoint
 from depthpde.insertion.masks import packed_segments, valid_mask
-from depthpde.insertion.tensor_hook import HookedLayer, TensorHook, argument_names
+from depthpde.insertion.recorder import Given, argument_names
+from depthpde.insertion.tensor_hook import HookedLayer, TensorHook
 
 
 class BlockHooks:
@@ -68,33 +69,28 @@ class BlockHooks:
     def begin(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Read the padding mask and the cache of a call that begins."""
         family, call = self.family, self.running.begin()
-        u = self._given(self.arguments[0], args, kwargs)
+        given = Given(args, kwargs, self.arguments)
+        u = given.at(0)
         if u.is_nested:
             raise ValueError(
                 f"`{self.arguments[0]}` must be a padded tensor where something is inserted, got a "
                 "nested tensor; use .to_padded_tensor(0.0) and a padding mask"
             )
         for name in family.causal_arguments:
-            if self._given(name, args, kwargs) is True:
+            if given.get(name) is True:
                 self._refuse_symmetric(name)
         if family.padding is not None:
-            mask = self._given(family.padding.argument, args, kwargs)
+            mask = given.get(family.padding.argument)
             call.valid = valid_mask(mask, family.padding, self._sites(u))
             call.segments = packed_segments(mask, family.padding, self._sites(u))
         if family.cache is not None:
-            self._read_cache(call, self._given(family.cache.argument, args, kwargs))
+            self._read_cache(call, given.get(family.cache.argument))
 
     def _sites(self, u: Tensor) -> tuple[int, int]:
         """Read batch and length of a field in the family's layout."""
         if u.ndim == 2:
             return 1, u.shape[0]
         return (u.shape[0], u.shape[1]) if self.batch_first else (u.shape[1], u.shape[0])
-
-    def _given(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if name in kwargs:
-            return kwargs[name]
-        k = self.arguments.index(name) if name in self.arguments else len(args)
-        return args[k] if k < len(args) else None
 
     def _read_cache(self, call: Call, cache: Any) -> None:
         told = self.family.cache

@@ -11,6 +11,8 @@ import torch
 from torch import nn
 
 from depthpde.errors import check_one_of
+from depthpde.insertion.calling import call_model, quiet
+from depthpde.insertion.moved import moved_weights
 from depthpde.layers.controls import DepthwiseConv, Start, TokenShift
 from depthpde.layers.diffusion import AdaptiveDiffusion, Diffusion
 from depthpde.layers.multiscale import MultiscaleDiffusion
@@ -81,21 +83,21 @@ def build(layer: str | Factory, slot: Slot, initial_ratio: float) -> nn.Module:
 
 
 def is_causal(layer: nn.Module, dim: int) -> bool:
-    """Tell whether a layer shows no site its future: by its word, or by trying it."""
-    told = getattr(layer, "is_causal", None)
-    if told is not None:
-        return bool(told)
+    """Tell whether a layer shows no site its future: by trying it, away from the identity."""
+    if getattr(layer, "is_causal", None) is False:
+        return False
     weight = next(iter((*layer.parameters(), *layer.buffers())), torch.empty(0))
     past, length = 3, 6
     dtype = weight.dtype if weight.is_floating_point() else torch.float32
     u = torch.linspace(-1, 1, length * dim).to(weight.device, dtype).reshape(1, length, dim)
     changed = torch.cat((u[:, :past], 2 - u[:, past:]), dim=1)
-    training = layer.training
-    with torch.no_grad():
-        layer.eval()
-        before, after = (layer(field, valid_mask=None)[:, :past] for field in (u, changed))
-        layer.train(training)
-    return torch.allclose(before, after, rtol=1e-5, atol=1e-6)
+    weights = moved_weights(layer)
+    with quiet(layer):
+        before, after = (
+            call_model(layer, (field,), {"valid_mask": None}, weights=weights, name="layer")
+            for field in (u, changed)
+        )
+    return torch.allclose(before[:, :past], after[:, :past], rtol=1e-5, atol=1e-6)
 
 
 def _named(kind: LayerKind, slot: Slot, initial_ratio: float) -> nn.Module:

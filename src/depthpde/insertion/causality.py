@@ -3,12 +3,17 @@
     u_j changed for j ≥ t     ⇒     no output at i < t may move
 
 Works on any model: nothing is known of its family. Every module's output is compared in order of
-execution, so the first one whose past moves is where the future comes in.
+execution, so the first one whose past moves is where the future comes in. Layers that are still
+the identity are moved away from it for the trial: at the identity nothing could be seen to leak.
+
+Which axis of an output counts the sites is found by a shorter run: it is the one that shrinks.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -16,7 +21,13 @@ import torch
 from torch import Tensor, nn
 
 from depthpde import seeds
-from depthpde.insertion.record import Key, Output, quiet, recording
+from depthpde.errors import check_positive
+from depthpde.insertion.calling import call_model, check_has_weights, quiet
+from depthpde.insertion.compiled import check_not_compiled
+from depthpde.insertion.container import PREFIX
+from depthpde.insertion.moved import moved_weights
+from depthpde.insertion.record import Key, Output, recording
+from depthpde.insertion.site_axis import find_site_axes, shortened
 
 TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-5}
 COARSE_TOLERANCE = 1e-2
@@ -49,6 +60,8 @@ class CausalityReport:
     """The sites from which on the input was changed, one trial each."""
     modules: int
     """How many outputs were compared in each trial."""
+    moved: int = 0
+    """How many layers were moved away from the identity for the trial."""
 
     @property
     def leaks(self) -> bool:
@@ -62,6 +75,8 @@ class CausalityReport:
     def __str__(self) -> str:
         """Say the verdict in one line."""
         over = f"{len(self.cuts)} trials over {self.length} sites, {self.modules} outputs compared"
+        if self.moved:
+            over += f", {self.moved} layers moved away from the identity"
         if self.leak is None:
             return f"causal: no site sees its future ({over})"
         leak = self.leak
@@ -78,11 +93,14 @@ def check_causality(
     length_axis: int = 1,
     vocabulary: int | None = None,
     tolerance: float | None = None,
+    trials: int = 5,
     seed: int = 0,
 ) -> CausalityReport:
     """Change the future of an input and compare the past of every output.
 
-    The model runs in eval mode without gradients and is left as it was.
+    The model runs in eval mode without gradients and is left as it was. A layer whose ratio is 0
+    takes part with half its bound, and every other inserted weight is moved too, so that a leak
+    is found before the first update and not after it.
 
     Args:
         model: Any module.
@@ -91,50 +109,62 @@ def check_causality(
         length_axis: Where the sites are in that tensor.
         vocabulary: Number of token ids; by default that of the model's first embedding.
         tolerance: How far, relative to the largest output, the past may move by rounding.
+        trials: At how many sites the change begins, at most; each costs a call.
         seed: Of the random change.
     """
+    check_positive("trials", trials)
+    check_not_compiled(model, "its causality is checked")
+    check_has_weights(model, "its causality is checked")
     args, named = _arguments(inputs)
     key, given = _changeable(args, named, length_axis)
     length = given.shape[length_axis]
-    cuts = tuple(sorted({1, length // 4, length // 2, 3 * length // 4, length - 1} - {0}))
+    cuts = _cuts(length, trials)
     if given.is_floating_point():
         other = _other_field(given, seed)
     else:
         other = _other_tokens(given, vocabulary or _vocabulary(model, given), seed)
     leak = None
+    weights = moved_weights(model, inside=PREFIX)
     with quiet(model), recording(model) as record:
-        _run(model, args, named, key, given)
-        before = record.take()
-        _run(model, args, named, key, given)
-        _check_repeatable(before, record.take())
-        comparable = _sited(before, length, length_axis)
+
+        def outputs(args: tuple[Any, ...], named: dict[str, Any]) -> dict[Key, Output]:
+            record.take()  # what a call that failed has left
+            call_model(model, args, named, weights=weights, name="inputs")
+            return record.take()
+
+        def shorter() -> dict[Key, Output] | None:
+            for each in shortened(args, named, key, length_axis, length):
+                with suppress(ValueError):
+                    return outputs(*each)
+            return None
+
+        before = outputs(args, named)
+        _check_repeatable(before, outputs(args, named))
+        comparable = find_site_axes(before, length, shorter)
         future = torch.arange(length, device=given.device)
         for cut in cuts:
             shape = [1] * given.ndim
             shape[length_axis] = length
-            _run(model, args, named, key, torch.where((future >= cut).view(shape), other, given))
-            leak = _first_leak(comparable, record.take(), cut, tolerance)
+            changed = torch.where((future >= cut).view(shape), other, given)
+            after = outputs(*_with(args, named, key, changed))
+            leak = _first_leak(comparable, after, cut, tolerance)
             if leak is not None:
                 break
     if leak is None:
         _check_seen(comparable)
-    return CausalityReport(leak, length, cuts, len(comparable))
+    return CausalityReport(leak, length, cuts, len(comparable), _owners(weights))
 
 
-def _sited(outputs: dict[Key, Output], length: int, axis: int) -> dict[Key, Output]:
-    """Keep the outputs that have an axis of sites."""
-    found = {}
-    for key, output in outputs.items():
-        shape = list(output.tensor.shape)
-        axes = [k for k in (axis, 2, *range(len(shape))) if k < len(shape) and shape[k] == length]
-        if axes:
-            found[key] = Output(output.module, output.kind, output.tensor, axes[0])
-    if not found:
-        raise ValueError(
-            f"`model` must give some output with an axis of {length} sites, got none; "
-            "pass the part that comes before pooling, or the right `length_axis`"
-        )
-    return found
+def _cuts(length: int, trials: int) -> tuple[int, ...]:
+    """Choose the sites from which on the input is changed; the middle if it is only one."""
+    cuts = sorted({1, length // 4, length // 2, 3 * length // 4, length - 1} - {0})
+    step = len(cuts) / min(trials, len(cuts))
+    return tuple(cuts[math.ceil((k + 0.5) * step) - 1] for k in range(min(trials, len(cuts))))
+
+
+def _owners(weights: dict[str, Tensor]) -> int:
+    """Count the layers that some weights belong to."""
+    return len({name.rpartition(".")[0] for name in weights})
 
 
 def _first_leak(
@@ -170,19 +200,27 @@ def _check_seen(outputs: dict[Key, Output]) -> None:
 
 def _is_blind(output: Output) -> bool:
     """Tell whether some site holds no number at all: it cannot be seen to move."""
-    by_site = output.tensor.isnan().movedim(output.axis, 0).flatten(1)
+    by_site = output.tensor.isnan().movedim(output.axes[0], 0).flatten(1)
     return bool(by_site.all(dim=1).any()) and by_site.numel() > 0
 
 
 def _compare(output: Output, after: Tensor, cut: int, tolerance: float | None) -> Leak | None:
-    old = output.tensor.narrow(output.axis, 0, cut).double()
-    new = after.narrow(output.axis, 0, cut).double()
+    """Find the past that moved, along every axis that may be the sites'."""
+    leaks = [_moved_along(axis, output, after, cut, tolerance) for axis in output.axes]
+    return leaks[0] if all(leaks) else None
+
+
+def _moved_along(
+    axis: int, output: Output, after: Tensor, cut: int, tolerance: float | None
+) -> Leak | None:
+    old = output.tensor.narrow(axis, 0, cut).double()
+    new = after.narrow(axis, 0, cut).double()
     same = (old == new) | (old.isnan() & new.isnan())
     moved = torch.nan_to_num((new - old).abs().masked_fill(same, 0.0), nan=torch.inf)
     if moved.numel() == 0:
         return None
     finite = torch.where(output.tensor.isfinite(), output.tensor, 0.0).double()
-    by_site = (moved / finite.abs().max().clamp(min=1e-12)).movedim(output.axis, 0)
+    by_site = (moved / finite.abs().max().clamp(min=1e-12)).movedim(axis, 0)
     by_site = by_site.flatten(1).amax(dim=1)
     allowed = TOLERANCE.get(after.dtype, COARSE_TOLERANCE) if tolerance is None else tolerance
     reached = torch.nonzero(by_site > allowed)
@@ -191,17 +229,13 @@ def _compare(output: Output, after: Tensor, cut: int, tolerance: float | None) -
     return Leak(output.module, output.kind, cut, int(reached[0]), float(by_site.max()))
 
 
-def _run(
-    model: nn.Module,
-    args: tuple[Any, ...],
-    named: dict[str, Any],
-    key: int | str,
-    tensor: Tensor,
-) -> None:
+def _with(
+    args: tuple[Any, ...], named: dict[str, Any], key: int | str, tensor: Tensor
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Put another tensor in the place of the input."""
     if isinstance(key, int):
-        model(*args[:key], tensor, *args[key + 1 :], **named)
-    else:
-        model(*args, **{**named, key: tensor})
+        return (*args[:key], tensor, *args[key + 1 :]), named
+    return args, {**named, key: tensor}
 
 
 def _check_repeatable(first: dict[Key, Output], second: dict[Key, Output]) -> None:

@@ -21,6 +21,8 @@ class InsertedLayers(nn.ModuleDict):
         self.family = family
         self.block_hooks = [BlockHooks(family, block) for block in blocks]
         self.switched: list[tuple[nn.Module, str, object]] = []
+        self.causal = False
+        """Whether the model was found, or said, to show no site its future."""
 
     def attach(self, model: nn.Module) -> None:
         """Become the model's submodule, and set what must be set while something is inserted."""

@@ -119,9 +119,10 @@ class Family:
     """The heads' outputs side by side, before the output projection."""
     num_heads: str = ""
     """Attribute of the block with the number of heads."""
-    causal: bool | str = False
+    causal: bool | str | None = None
     """Whether a site must not see its future, or the block's attribute that says so (a block
-    without that attribute counts as causal, the safe side, unless the caller says it is not)."""
+    without that attribute counts as causal, the safe side, unless the caller says it is not).
+    None: it is found out by running a tiny input, and must be stated where none can be run."""
     padding: Padding | None = None
     """Where the padding mask is; None if the family has no padding."""
     cache: Cache | None = None
@@ -172,9 +173,9 @@ class Family:
             return self.find(model)
         return [BlockParts(module, module) for module in model.modules() if self.fits(module)]
 
-    def is_causal(self, block: nn.Module) -> bool:
-        """Tell whether the sites of a block must not see their future."""
-        if isinstance(self.causal, bool):
+    def is_causal(self, block: nn.Module) -> bool | None:
+        """Tell whether the sites of a block must not see their future; None if not described."""
+        if self.causal is None or isinstance(self.causal, bool):
             return self.causal
         return not tells(block, self.causal) or bool(attribute(block, self.causal))
 

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from depthpde.errors import check_one_of
 from depthpde.insertion.build import KNOW_ROWS, Factory, Slot, build, is_causal
+from depthpde.insertion.calling import check_has_weights
 from depthpde.insertion.compiled import check_not_compiled
 from depthpde.insertion.container import InsertedLayers, container
 from depthpde.insertion.families.recognition import recognise
 from depthpde.insertion.family import BlockParts, Family, Side, Tap, attribute, tells
 from depthpde.insertion.hook_points import TensorPoint, choose_route, tensor_points
 from depthpde.insertion.insertion import Insertion, Match
-from depthpde.insertion.tensor_hook import HookedLayer, argument_names
+from depthpde.insertion.recorder import argument_names
+from depthpde.insertion.rehearsal import Rehearsal, linear_sizes, rehearse, width_of
+from depthpde.insertion.tensor_hook import HookedLayer
 from depthpde.models.position import Position, Route
 
 ORDER = (
@@ -60,7 +62,8 @@ def insert(
 
     The model's own keys, weights and outputs are unchanged; the added layers stand under the one
     submodule ``depthpde_insertion``. A causal model gets the upwind form and refuses a symmetric
-    layer. Padding is a no-flux wall, whatever the family's convention for masks.
+    layer; a tiny input is run to see that a model called not causal is not. Padding is a no-flux
+    wall, whatever the family's convention for masks.
 
     Args:
         model: The model, or the part of it that holds the blocks.
@@ -70,18 +73,20 @@ def insert(
             ``forward(u, valid_mask)``; it starts where the function lets it start.
         route: Branch or stream; by default the position's own.
         blocks: Which blocks, from 0; by default all.
-        causal: Say True where attention is made causal by a mask that each call brings.
+        causal: Say True where attention is made causal by a mask that each call brings. Where it
+            is neither given nor described, a tiny input is run to find out.
         initial_ratio: Where the ratio starts; 0 for the identity.
         family: The description of a family that is not known here.
     """
     where = check_one_of("position", position, Position)
     _check_can_hold(model)
     check_not_compiled(model, "inserting")
+    check_has_weights(model, "inserting")
     known, found = recognise(model, family)
     chosen = choose_route(known, where, route)
     _check_switched_off(known, found)
     inserted = container(model, known, found)
-    plans = _plan(model, known, found, where, chosen, blocks, causal)
+    plans = _plan(model, known, found, where, chosen, blocks, causal, described=family is not None)
     for plan in plans:
         if plan.name in inserted:
             raise ValueError(
@@ -95,6 +100,7 @@ def insert(
             "under several names; build it inside the function"
         )
     inserted.attach(model)
+    inserted.causal = inserted.causal or plans[0].slot.causal
     rank = 2 * ORDER.index(where) + (chosen is Route.BRANCH)
     for plan, each in zip(plans, layers, strict=True):
         _place(model, inserted, plan, each, rank=rank, rows=layer in KNOW_ROWS)
@@ -119,18 +125,23 @@ def _plan(
     route: Route,
     blocks: Sequence[int] | None,
     causal: bool | None,
+    *,
+    described: bool,
 ) -> list[PlannedLayer]:
-    upwind = _choose_causal(family, found[0].parts, causal)
+    several = tensor_points(family, position, route)
+    rehearsal = Rehearsal()
+    if family.plane is None and (described or family.is_causal(found[0].parts) is not True):
+        rehearsal = rehearse(model, family, found, [place.tap for place in several])
+    upwind = _choose_causal(family, found[0].parts, causal, rehearsal)
     grid = None if family.plane is None else family.plane(model).grid
     plans = []
     for number in _choose_blocks(position, blocks, len(found)):
         block = found[number].parts
         heads = position is Position.IN_HEADS and family.num_heads
-        several = tensor_points(family, position, route)
         for k, place in enumerate(several):
-            weight = next(block.get_submodule(family.width).parameters())
+            weight = _like(block.get_submodule(family.width), block)
             slot = Slot(
-                dim=_dim(family, block, place.tap),
+                dim=rehearsal.widths.get((number, place.tap), _dim(family, block, place.tap)),
                 causal=upwind,
                 num_heads=_whole(attribute(block, family.num_heads)) if heads else None,
                 grid=grid,
@@ -199,9 +210,13 @@ def _choose_blocks(position: Position, blocks: Sequence[int] | None, count: int)
     return chosen
 
 
-def _choose_causal(family: Family, block: nn.Module, asked: bool | None) -> bool:
+def _choose_causal(
+    family: Family, block: nn.Module, asked: bool | None, rehearsal: Rehearsal
+) -> bool:
+    """Decide between the upwind and the symmetric form; refuse the wrong one."""
     own = family.is_causal(block)
-    if asked is False and own and (family.causal is True or tells(block, str(family.causal))):
+    described = family.causal is True or (own and tells(block, str(family.causal)))
+    if asked is False and described:
         raise ValueError(
             f"`causal` must not be False in {family.name}, which is causal: a symmetric layer "
             "would show every site its future; leave it out for the upwind form"
@@ -211,7 +226,24 @@ def _choose_causal(family: Family, block: nn.Module, asked: bool | None) -> bool
             f"`causal` must be left out in {family.name}: the sites of an image "
             "have no order; diffusion over its plane is symmetric"
         )
-    return own if asked is None else asked
+    stated = own if asked is None else asked
+    if stated is False and rehearsal.causal:
+        raise ValueError(
+            f"`causal` must not be False here, got it from {_whose(family, asked)}: in a trial no "
+            "site saw its future, so a symmetric layer would leak it; leave it out, or say "
+            "causal=True, for the upwind form"
+        )
+    if stated is None and rehearsal.causal is None:
+        raise ValueError(
+            f"`causal` must be given for {family.name}, got None, and it could not be found out: "
+            f"{rehearsal.reason}; say causal=True if a site must not see its future (the upwind "
+            "form, always safe), causal=False if it may"
+        )
+    return bool(rehearsal.causal if stated is None else stated)
+
+
+def _whose(family: Family, asked: bool | None) -> str:
+    return f"the description of {family.name}" if asked is None else "the call"
 
 
 def _check_switched_off(family: Family, found: Sequence[BlockParts]) -> None:
@@ -226,22 +258,17 @@ def _check_switched_off(family: Family, found: Sequence[BlockParts]) -> None:
 
 
 def _dim(family: Family, block: nn.Module, tap: Tap) -> int:
-    """Read how many features a tensor has from the linear map it enters or leaves."""
-    read, _ = _features(block.get_submodule(family.width)) or (0, 0)
-    sizes = _features(block.get_submodule(tap.path))
+    """Read how many features a tensor has from the linear maps it enters or leaves."""
+    sizes = linear_sizes(block.get_submodule(tap.path))
     if sizes is None:
-        return read
+        return width_of(family, block)
     return sizes[0] if tap.side is Side.INPUT else sizes[1] // tap.part[1]
 
 
-def _features(module: Any) -> tuple[int, int] | None:
-    if isinstance(module, nn.Sequential) and len(module):
-        module = module[0]
-    if hasattr(module, "in_features"):
-        return int(module.in_features), int(module.out_features)
-    if hasattr(module, "nx"):  # Hugging Face's Conv1D: a linear map with its weight transposed
-        return int(module.nx), int(module.nf)
-    return None
+def _like(module: nn.Module, block: nn.Module) -> Tensor:
+    """Find a weight that tells device and precision; a quantized module may hold none."""
+    weights = (*module.parameters(), *block.parameters(), *block.buffers())
+    return next((each for each in weights if each.is_floating_point()), torch.zeros(()))
 
 
 def _whole(value: object) -> int:

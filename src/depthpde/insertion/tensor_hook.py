@@ -6,7 +6,6 @@ to the copies of its layers.
 
 from __future__ import annotations
 
-import inspect
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +15,7 @@ from torch import Tensor, nn
 from depthpde.insertion.call import Call, Running
 from depthpde.insertion.decoding import Sites, advance
 from depthpde.insertion.family import Plane, Side, Tap
+from depthpde.insertion.recorder import argument_names
 from depthpde.shapes import Field
 
 
@@ -139,8 +139,3 @@ class TensorHook:
         if segments is not None:
             return layer(u, valid_mask=call.valid, segments=segments)
         return layer(u, valid_mask=call.valid)
-
-
-def argument_names(module: nn.Module) -> list[str]:
-    """List the arguments of a module's forward, in order."""
-    return list(inspect.signature(module.forward).parameters)

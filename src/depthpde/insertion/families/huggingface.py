@@ -63,6 +63,7 @@ DISTILBERT = Family(
     values=out_of("attention.v_lin"),
     heads=into("attention.out_lin"),
     num_heads="attention.n_heads",
+    causal=False,
     padding=Padding("attention_mask"),
 )
 GPT2 = Family(

@@ -37,6 +37,7 @@ TIMM_VIT = Family(
     values=out_of("attn.qkv", part=(2, 3)),
     heads=into("attn.proj"),
     num_heads="attn.num_heads",
+    causal=False,
     causal_arguments=("is_causal",),
     plane=patch_plane,
 )

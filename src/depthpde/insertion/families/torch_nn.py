@@ -3,7 +3,8 @@
 Both orders of normalization, batch first or length first, alone or inside a TransformerEncoder or
 TransformerDecoder. `nn.MultiheadAttention` projects inside one function call: the values are
 reached before their projection (which commutes with a ratio that all features share), the heads'
-outputs are not reached at all.
+outputs are not reached at all. Whether an encoder is causal depends on the masks that the model
+around it makes, so it is not stated here: it is found out.
 
 In eval mode `nn.TransformerEncoder` would turn a padded batch into nested tensors, which have no
 sites; `use_nested_tensor` is off while something is inserted.
