@@ -30,6 +30,7 @@ from depthpde.doctor.probe import probe
 from depthpde.doctor.sample import Sample
 from depthpde.doctor.thresholds import Grade, Thresholds
 from depthpde.errors import check_positive, check_range
+from depthpde.insertion.calling import check_has_weights
 from depthpde.insertion.compiled import check_not_compiled
 from depthpde.insertion.family import Family
 
@@ -78,6 +79,7 @@ class Doctor:
         self.every = check_positive("every", every)
         self.budget = None if budget is None else check_range("budget", budget, 1e-6, 1.0)
         check_not_compiled(model, "a doctor begins to watch")
+        check_has_weights(model, "a doctor begins to watch")
         self.anatomy = model_map(model, family)
         self.family, self.thresholds, self.say = family, thresholds or Thresholds.read(), say
         self.path = None if path is None else Path(path)

@@ -170,6 +170,8 @@ def linear_weight(module: Any) -> Tensor | None:
         return linear_weight(module[0])
     if not isinstance(weight, Tensor) or weight.ndim != 2 or isinstance(module, nn.Embedding):
         return None
+    if not weight.is_floating_point():  # the codes of a quantized matrix are not the matrix
+        return None
     return weight.detach().mT if hasattr(module, "nx") else weight.detach()
 
 

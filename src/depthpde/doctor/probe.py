@@ -27,7 +27,7 @@ from depthpde.doctor.loss import gradients_of, training_loss
 from depthpde.doctor.measurements import GROUPS, ON_REQUEST, Measurements
 from depthpde.doctor.model_map import ModelMap, model_map
 from depthpde.errors import check_name
-from depthpde.insertion.calling import call_model, check_has_weights, quiet
+from depthpde.insertion.calling import call_model, check_batch, check_has_weights, quiet
 from depthpde.insertion.causality import check_causality
 from depthpde.insertion.compiled import check_not_compiled
 from depthpde.insertion.family import Family
@@ -73,7 +73,7 @@ def probe(
     for name in groups:
         check_name("groups", name, (*GROUPS, *ON_REQUEST))
     args, named = arguments(batch)
-    check_batch(model, args, named)
+    check_batch(model, (*args, *named.values()), name="batch")
     body = model_map(model, family)
     asked = labels is not None or loss is not None
     if labels is not None and loss is None and takes_labels(model):
@@ -121,26 +121,6 @@ def arguments(batch: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         "`batch` must be a tensor, a tuple or a mapping of the model's arguments, "
         f"got {type(batch).__name__}"
     )
-
-
-def check_batch(model: nn.Module, args: tuple[Any, ...], named: dict[str, Any]) -> None:
-    """Refuse a batch that is empty or lies elsewhere than the model."""
-    tensors = [each for each in (*args, *named.values()) if isinstance(each, Tensor)]
-    if not tensors:
-        raise ValueError("`batch` must hold at least one tensor, got none")
-    for tensor in tensors:
-        if tensor.numel() == 0:
-            raise ValueError(
-                f"`batch` must hold at least one sequence, got a tensor of shape "
-                f"{list(tensor.shape)}"
-            )
-    weight = next(model.parameters(), None)
-    for tensor in tensors:
-        if weight is not None and tensor.device != weight.device:
-            raise ValueError(
-                f"`batch` must be on the model's device {weight.device}, got {tensor.device}; "
-                f"move it with .to({str(weight.device)!r})"
-            )
 
 
 def takes_labels(model: nn.Module) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -53,6 +53,32 @@ def call_model(
             f"{type(error).__name__} from its forward: {why.strip()}; call the model with the "
             "same arguments yourself first"
         ) from error
+
+
+def check_batch(model: nn.Module, values: Iterable[Any], *, name: str) -> None:
+    """Refuse a batch that is empty or lies elsewhere than the model.
+
+    Args:
+        model: The model.
+        values: Everything it is called with.
+        name: What the caller's own argument is called.
+    """
+    tensors = [each for each in values if isinstance(each, Tensor)]
+    if not tensors:
+        raise ValueError(f"`{name}` must hold at least one tensor, got none")
+    for tensor in tensors:
+        if tensor.numel() == 0:
+            raise ValueError(
+                f"`{name}` must hold at least one sequence, got a tensor of shape "
+                f"{list(tensor.shape)}"
+            )
+    weight = next(model.parameters(), None)
+    for tensor in tensors:
+        if weight is not None and tensor.device != weight.device:
+            raise ValueError(
+                f"`{name}` must be on the model's device {weight.device}, got {tensor.device}; "
+                f"move it with .to({str(weight.device)!r})"
+            )
 
 
 def check_has_weights(model: nn.Module, doing: str) -> None:

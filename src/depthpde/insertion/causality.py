@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from depthpde import seeds
 from depthpde.errors import check_positive
-from depthpde.insertion.calling import call_model, check_has_weights, quiet
+from depthpde.insertion.calling import call_model, check_batch, check_has_weights, quiet
 from depthpde.insertion.compiled import check_not_compiled
 from depthpde.insertion.container import PREFIX
 from depthpde.insertion.moved import moved_weights
@@ -116,6 +116,7 @@ def check_causality(
     check_not_compiled(model, "its causality is checked")
     check_has_weights(model, "its causality is checked")
     args, named = _arguments(inputs)
+    check_batch(model, (*args, *named.values()), name="inputs")
     key, given = _changeable(args, named, length_axis)
     length = given.shape[length_axis]
     cuts = _cuts(length, trials)
