@@ -31,7 +31,7 @@ _HOME = {
     "Insertion": "insertion.insertion",
     "integrate": "solvers.integrate",
     "LanguageModel": "models.language",
-    "LayerConfig": "models.placement",
+    "LayerConfig": "layers.registry",
     "lightning_doctor": "doctor.callbacks",
     "Method": "operators.diffusion.dispatch",
     "ModelConfig": "models.config",

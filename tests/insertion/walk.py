@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from depthpde.insertion.build import LayerKind
+from depthpde.insertion.build import INSERTABLE
 from depthpde.insertion.container import PREFIX
 from depthpde.insertion.insert import insert
 from depthpde.layers.controls import Blur, ExponentialAverage
@@ -27,7 +27,7 @@ def walk(animal: Animal) -> list[str]:
         if position.value in animal.without:
             continue
         for route in routes:
-            for layer in (*LayerKind, *FIXED):
+            for layer in (*INSERTABLE, *FIXED):
                 found = _examine(animal, model, plain, original, position, route, layer)
                 wrong += [f"{position.value} {route.value} {layer}: {each}" for each in found]
     return wrong

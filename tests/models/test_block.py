@@ -3,9 +3,10 @@
 import pytest
 import torch
 
+from depthpde.layers.registry import LayerConfig, LayerKind
 from depthpde.models.block import Block
 from depthpde.models.initialisation import initialise
-from depthpde.models.placement import LayerConfig, LayerKind, Placement
+from depthpde.models.placement import Placement
 from depthpde.models.position import OPTIONS, ROUTES, Position
 
 IN_BLOCK = [position for position in Position if position is not Position.AFTER_EMBEDDING]

@@ -1,9 +1,9 @@
 import pytest
 import torch
 
+from depthpde.layers.registry import LayerKind
 from depthpde.models.classifier import Classifier
 from depthpde.models.config import ModelConfig
-from depthpde.models.placement import LayerKind
 from depthpde.models.position import ROUTES, Position
 
 

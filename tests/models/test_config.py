@@ -5,9 +5,10 @@ from types import SimpleNamespace
 import pytest
 
 from depthpde.layers.multiscale import DiffusionScale
+from depthpde.layers.registry import LayerConfig, LayerKind
 from depthpde.layers.stabilizer import Stabilizer
 from depthpde.models.config import Geometry, ModelConfig
-from depthpde.models.placement import LayerConfig, LayerKind, Placement
+from depthpde.models.placement import Placement
 from depthpde.models.position import OPTIONS, ROUTES, Option, Position, Route
 
 OWN_LAYER = {"position": "after_ffn", "layer": "blur"}

@@ -3,12 +3,13 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
+from depthpde.layers.registry import LayerKind
 from depthpde.models.classifier import Classifier
 from depthpde.models.config import ModelConfig
 from depthpde.models.cost import cost
 from depthpde.models.encoder import Encoder
 from depthpde.models.language import LanguageModel
-from depthpde.models.placement import LayerKind, Placement
+from depthpde.models.placement import Placement
 from depthpde.models.position import OPTIONS, ROUTES, Position
 from depthpde.models.vision import VisionTransformer
 

@@ -2,9 +2,10 @@ import pytest
 import torch
 from torch import nn
 
+from depthpde.layers.registry import LayerConfig, LayerKind
 from depthpde.models.encoder import Encoder
 from depthpde.models.initialisation import initialise
-from depthpde.models.placement import LayerConfig, LayerKind, Placement
+from depthpde.models.placement import Placement
 from depthpde.models.position import Option, Position
 
 

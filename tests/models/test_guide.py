@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from depthpde.models.placement import LayerKind
+from depthpde.layers.registry import LayerKind
 from depthpde.models.position import OPTIONS, ROUTES
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "models.md").read_text(encoding="utf-8")

@@ -1,8 +1,8 @@
 import pytest
 import torch
 
+from depthpde.layers.registry import LayerKind
 from depthpde.models.classifier import Classifier
-from depthpde.models.placement import LayerKind
 from depthpde.models.position import Position
 from depthpde.seeds import generator
 

@@ -2,8 +2,9 @@ import pytest
 import torch
 
 from depthpde.layers.interaction import DecodeCache
+from depthpde.layers.registry import LayerKind
 from depthpde.models.language import LanguageModel
-from depthpde.models.placement import LayerKind, Placement
+from depthpde.models.placement import Placement
 from depthpde.models.position import OPTIONS, ROUTES, Position
 
 CASES = [

@@ -4,35 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import Any
 
 import torch
 from torch import nn
 
-from depthpde.errors import check_one_of
+from depthpde.errors import check_name
 from depthpde.insertion.calling import call_model, quiet
 from depthpde.insertion.moved import moved_weights
-from depthpde.layers.controls import DepthwiseConv, Start, TokenShift
-from depthpde.layers.diffusion import AdaptiveDiffusion, Diffusion
-from depthpde.layers.multiscale import MultiscaleDiffusion
-from depthpde.layers.ratio import Per
+from depthpde.layers.controls import Start
+from depthpde.layers.registry import (
+    FIXED_KINDS,
+    PLANE_KINDS,
+    LayerConfig,
+    LayerKind,
+    build_layer,
+)
 
 Factory = Callable[..., nn.Module]
 
 
-class LayerKind(StrEnum):
-    """A layer that can be asked for by name."""
-
-    DIFFUSION = "diffusion"
-    ADAPTIVE = "adaptive"
-    MULTISCALE = "multiscale"
-    DEPTHWISE_CONV = "depthwise_conv"
-    TOKEN_SHIFT = "token_shift"
-
-
-KNOW_ROWS = frozenset((LayerKind.ADAPTIVE, LayerKind.DEPTHWISE_CONV, LayerKind.TOKEN_SHIFT))
-"""Kinds that act along the rows of an image; the others act over its plane."""
+INSERTABLE = tuple(kind for kind in LayerKind if kind not in FIXED_KINDS)
+"""Kinds that can be inserted by name: those that can start as the identity."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +49,7 @@ def build(layer: str | Factory, slot: Slot, initial_ratio: float) -> nn.Module:
         initial_ratio: Where its ratio starts; 0 for the identity.
     """
     if isinstance(layer, str):
-        kind = check_one_of("layer", layer, LayerKind)
+        kind = LayerKind(check_name("layer", layer, INSERTABLE))
         return _named(kind, slot, initial_ratio).to(device=slot.device, dtype=slot.dtype)
     if isinstance(layer, nn.Module) or not callable(layer):
         raise ValueError(
@@ -101,20 +93,15 @@ def is_causal(layer: nn.Module, dim: int) -> bool:
 
 
 def _named(kind: LayerKind, slot: Slot, initial_ratio: float) -> nn.Module:
-    dim, causal = slot.dim, slot.causal
-    options: dict[str, Any] = {"initial_ratio": initial_ratio}
-    if kind is LayerKind.TOKEN_SHIFT:
-        return TokenShift(dim, **options)
-    options["causal"] = causal
-    if kind is LayerKind.ADAPTIVE:
-        return AdaptiveDiffusion(dim, **options)
+    config = LayerConfig(kind=kind, initial_ratio=initial_ratio)
     if kind is LayerKind.DEPTHWISE_CONV:
-        if initial_ratio == 0.0:
-            return DepthwiseConv(dim, start=Start.IDENTITY, causal=causal)
-        return DepthwiseConv(dim, start=Start.BLUR, start_ratio=initial_ratio, causal=causal)
-    options["grid"] = slot.grid
-    if kind is LayerKind.MULTISCALE:
-        return MultiscaleDiffusion(dim, **options)
-    if slot.num_heads is not None:
-        options |= {"per": Per.HEAD, "num_heads": slot.num_heads}
-    return Diffusion(dim, **options)
+        config = LayerConfig(kind=kind, start=Start.IDENTITY)
+        if initial_ratio != 0.0:
+            config = LayerConfig(kind=kind, start=Start.BLUR, initial_ratio=initial_ratio)
+    return build_layer(
+        config,
+        slot.dim,
+        causal=slot.causal,
+        grid=slot.grid if kind in PLANE_KINDS else None,
+        num_heads=slot.num_heads,
+    )

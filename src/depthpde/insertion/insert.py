@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from depthpde.errors import check_one_of
-from depthpde.insertion.build import KNOW_ROWS, Factory, Slot, build, is_causal
+from depthpde.insertion.build import Factory, Slot, build, is_causal
 from depthpde.insertion.calling import check_has_weights
 from depthpde.insertion.compiled import check_not_compiled
 from depthpde.insertion.container import InsertedLayers, container
@@ -20,6 +20,7 @@ from depthpde.insertion.insertion import Insertion, Match
 from depthpde.insertion.recorder import argument_names
 from depthpde.insertion.rehearsal import Rehearsal, linear_sizes, rehearse, width_of
 from depthpde.insertion.tensor_hook import HookedLayer
+from depthpde.layers.registry import PLANE_KINDS
 from depthpde.models.position import Position, Route
 
 ORDER = (
@@ -103,7 +104,14 @@ def insert(
     inserted.causal = inserted.causal or plans[0].slot.causal
     rank = 2 * ORDER.index(where) + (chosen is Route.BRANCH)
     for plan, each in zip(plans, layers, strict=True):
-        _place(model, inserted, plan, each, rank=rank, rows=layer in KNOW_ROWS)
+        _place(
+            model,
+            inserted,
+            plan,
+            each,
+            rank=rank,
+            rows=isinstance(layer, str) and layer not in PLANE_KINDS,
+        )
     names = {id(module): name for name, module in model.named_modules()}
     matches = [_match(names, plan) for plan in plans]
     return Insertion(model, inserted, where, chosen, matches)

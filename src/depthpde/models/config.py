@@ -11,16 +11,9 @@ from depthpde.errors import check_one_of, check_positive, check_range
 from depthpde.layers.embedding import Encoding, InputKind
 from depthpde.layers.pooling import Pooling
 from depthpde.layers.reaction import Activation
+from depthpde.layers.registry import LayerConfig, LayerKind, build_layer, check_keys, read_layer
 from depthpde.layers.stabilizer import Norm, Stabilizer
-from depthpde.models.placement import (
-    LayerConfig,
-    LayerKind,
-    Placement,
-    build_layer,
-    check_keys,
-    read_layer,
-    read_placement,
-)
+from depthpde.models.placement import Placement, read_placement
 from depthpde.models.position import OPTIONS, ROUTES, Option, Position, Route
 
 

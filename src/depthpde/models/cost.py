@@ -13,9 +13,9 @@ from depthpde.layers.multiscale import read_scales
 from depthpde.layers.pooling import Pooling
 from depthpde.layers.ratio import Per
 from depthpde.layers.reaction import Activation
+from depthpde.layers.registry import LayerConfig, LayerKind
 from depthpde.layers.stabilizer import Norm, NormKind
 from depthpde.models.config import ModelConfig, ResolvedPlacement
-from depthpde.models.placement import LayerConfig, LayerKind
 from depthpde.models.position import Option, Position
 from depthpde.operators.stability import Scheme
 

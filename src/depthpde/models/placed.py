@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from depthpde.layers.interaction import DecodeCache, Inside
+from depthpde.layers.registry import build_layer
 from depthpde.models.config import ModelConfig, ResolvedPlacement
-from depthpde.models.placement import build_layer
 from depthpde.models.position import ROUTES, Option, Position, Route
 from depthpde.operators.interaction import visible_pairs
 from depthpde.shapes import Field, Mask

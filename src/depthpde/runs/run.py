@@ -16,10 +16,10 @@ from depthpde.data.task import Task, TaskKind
 from depthpde.data.tasks import TASKS
 from depthpde.errors import check_name
 from depthpde.layers.embedding import InputKind
+from depthpde.layers.registry import LayerKind
 from depthpde.models.classifier import Classifier
 from depthpde.models.config import ModelConfig
 from depthpde.models.language import LanguageModel
-from depthpde.models.placement import LayerKind
 from depthpde.models.vision import VisionTransformer
 from depthpde.seeds import generator
 from depthpde.simulator.config import SimulatorConfig

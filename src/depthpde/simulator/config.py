@@ -9,7 +9,7 @@ from typing import Any
 
 from depthpde.errors import check_one_of, check_positive, check_range
 from depthpde.layers.ratio import UNBOUNDED_DEFAULT
-from depthpde.models.placement import check_keys
+from depthpde.layers.registry import check_keys
 from depthpde.simulator.integrator import Integrator
 from depthpde.solvers.tableau import EULER, TABLEAUS
 

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from depthpde.layers.multiscale import DiffusionScale
-from depthpde.models.placement import KINDS, LayerConfig, LayerKind, build_layer, initial_ratio
+from depthpde.layers.registry import KINDS, LayerConfig, LayerKind, build_layer, initial_ratio
 from depthpde.operators.stability import Scheme
 
 
