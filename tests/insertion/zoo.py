@@ -150,6 +150,25 @@ GPT2 = {
     "eos_token_id": None,
     "pad_token_id": None,
 }
+GEMMA = LLAMA | {
+    "head_dim": DIM // HEADS,
+    "query_pre_attn_scalar": DIM // HEADS,
+    "attn_logit_softcapping": None,
+    "final_logit_softcapping": None,
+}
+OPT = {
+    "vocab_size": WORDS,
+    "hidden_size": DIM,
+    "word_embed_proj_dim": DIM,
+    "num_hidden_layers": BLOCKS,
+    "num_attention_heads": HEADS,
+    "ffn_dim": 2 * DIM,
+    "max_position_embeddings": 64,
+    "dropout": 0.0,
+    "bos_token_id": 1,
+    "eos_token_id": None,
+    "pad_token_id": None,
+}
 DISTILBERT = {
     "vocab_size": WORDS,
     "dim": DIM,
@@ -202,6 +221,15 @@ ZOO: dict[str, Animal] = {
         tokens,
         _call_huggingface,
         causal=True,
+    ),
+    "gemma": Animal(
+        _huggingface("Gemma2ForCausalLM", "Gemma2Config", **GEMMA),
+        tokens,
+        _call_huggingface,
+        causal=True,
+    ),
+    "opt": Animal(
+        _huggingface("OPTForCausalLM", "OPTConfig", **OPT), tokens, _call_huggingface, causal=True
     ),
     "vit": Animal(_huggingface("ViTModel", "ViTConfig", **VIT), pixels, _call_vit, pads=False),
     "x_encoder_pre": Animal(_x_transformers("Encoder"), tokens, _call_x),

@@ -188,9 +188,17 @@ class _Watcher:
             self.passage.moved[name] = pair
 
     def _tap(self, k: int, tap: Tap, write: Callable[[Tensor], None]) -> None:
-        first = self.anatomy.batch_first(k)
         parts = self.anatomy.blocks[k].parts
-        self.recorder.on_tap(parts, tap, lambda u: write(as_field(u, batch_first=first)))
+        self.recorder.on_tap(parts, tap, lambda u: write(self._field(k, u)))
+
+    def _field(self, k: int, u: Tensor) -> Field:
+        """Give a tensor as [batch, length, dim], also where a block lays sequences end to end."""
+        first, stream = self.anatomy.batch_first(k), self.passage.stream.get(0)
+        if u.ndim == 2 and stream is not None:
+            batch, length = stream.shape[:2]
+            if u.shape[0] == batch * length:
+                u = u.reshape(*((batch, length) if first else (length, batch)), u.shape[1])
+        return as_field(u, batch_first=first)
 
 
 def as_field(u: Tensor, *, batch_first: bool) -> Field:

@@ -13,7 +13,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from depthpde.insertion.container import PREFIX
-from depthpde.insertion.families.huggingface import BERT, DISTILBERT, GPT2, LLAMA, VIT
+from depthpde.insertion.families.huggingface import BERT, DISTILBERT, GEMMA, GPT2, LLAMA, OPT, VIT
 from depthpde.insertion.families.recognition import recognise
 from depthpde.insertion.families.timm import TIMM_VIT
 from depthpde.insertion.families.torch_nn import DECODER_PRE, ENCODER_PRE
@@ -53,6 +53,10 @@ QUERY_KEY_TAPS: dict[str, QueryKeyTaps] = {
     LLAMA.name: QueryKeyTaps(
         out_of("self_attn.q_proj"), out_of("self_attn.k_proj"), rotary="position_embeddings"
     ),
+    GEMMA.name: QueryKeyTaps(
+        out_of("self_attn.q_proj"), out_of("self_attn.k_proj"), rotary="position_embeddings"
+    ),
+    OPT.name: QueryKeyTaps(out_of("self_attn.q_proj"), out_of("self_attn.k_proj")),
     VIT.name: QueryKeyTaps(out_of("attention.q_proj"), out_of("attention.k_proj")),
     TIMM_VIT.name: QueryKeyTaps(out_of("attn.qkv", (0, 3)), out_of("attn.qkv", (1, 3))),
     X_TRANSFORMERS.name: QueryKeyTaps(out_of("attention.to_q"), out_of("attention.to_k")),

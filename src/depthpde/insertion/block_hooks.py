@@ -76,6 +76,8 @@ class BlockHooks:
                 f"`{self.arguments[0]}` must be a padded tensor where something is inserted, got a "
                 "nested tensor; use .to_padded_tensor(0.0) and a padding mask"
             )
+        if u.ndim == 3:
+            call.sites = self._sites(u)
         for name in family.causal_arguments:
             if given.get(name) is True:
                 self._refuse_symmetric(name)

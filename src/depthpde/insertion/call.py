@@ -18,6 +18,8 @@ from depthpde.shapes import Field, Mask, Segments
 class Call:
     """What one call of a block brought, and what its stream is still owed."""
 
+    sites: tuple[int, int] | None = None
+    """Batch and length, where the call brought a batch."""
     valid: Mask | None = None
     segments: Segments | None = None
     cache: Any = None

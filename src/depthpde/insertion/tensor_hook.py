@@ -86,14 +86,33 @@ class TensorHook:
         return pieces[0] if count == 1 else torch.cat(pieces, dim=-1)
 
     def _as_field(self, tensor: Tensor) -> Tensor:
-        if tensor.ndim == 2:
-            return self._act(tensor[None])[0]
-        if self.batch_first:
-            return self._act(tensor)
-        return self._act(tensor.transpose(0, 1)).transpose(0, 1).contiguous()
-
-    def _act(self, u: Field) -> Field:
         call = self._running_call()
+        if tensor.ndim == 2 and call.sites is not None:
+            return self._unflattened(tensor, call, call.sites)
+        if tensor.ndim == 2:
+            return self._act(tensor[None], call)[0]
+        if self.batch_first:
+            return self._act(tensor, call)
+        return self._act(tensor.transpose(0, 1), call).transpose(0, 1).contiguous()
+
+    def _unflattened(self, tensor: Tensor, call: Call, sites: tuple[int, int]) -> Tensor:
+        """Act on a tensor whose block runs a part of itself on [batch · length, dim].
+
+        Taken for one long sequence, it would let the end of one mix with the next one's start.
+        """
+        order = sites if self.batch_first else (sites[1], sites[0])
+        if tensor.shape[0] != sites[0] * sites[1]:
+            raise ValueError(
+                f"{self.tap.path!r} must carry the {sites[0]} × {sites[1]} sites of its block's "
+                f"call where something is inserted, got {tensor.shape[0]} rows; choose another "
+                "position, or describe the block's tensors with family="
+            )
+        u = tensor.reshape(*order, tensor.shape[1])
+        u = u if self.batch_first else u.transpose(0, 1)
+        out = self._act(u, call)
+        return (out if self.batch_first else out.transpose(0, 1)).flatten(0, 1)
+
+    def _act(self, u: Field, call: Call) -> Field:
         if self.joins and call.pending is not None:
             u = u + call.pending
         if self.settles:

@@ -102,6 +102,26 @@ LLAMA = Family(
         "post_mlp_layernorm",
     ),
 )
+GEMMA = replace(
+    LLAMA,
+    name="Hugging Face Gemma",
+    norms=("input_layernorm", "pre_feedforward_layernorm"),
+    attention=out_of("post_attention_layernorm"),
+    ffn=out_of("post_feedforward_layernorm"),
+    lacks=(),
+)
+"""A norm on both sides of each term: what is added is what leaves the second."""
+OPT = replace(
+    LLAMA,
+    name="Hugging Face OPT",
+    norms=("self_attn_layer_norm", "final_layer_norm"),
+    ffn=out_of("fc2"),
+    heads=into("self_attn.out_proj"),
+    num_heads="self_attn.num_heads",
+    causal=True,
+    lacks=("encoder_attn",),
+    when=lambda block: bool(getattr(block, "do_layer_norm_before", False)),
+)
 VIT = replace(
     LLAMA,
     name="Hugging Face ViT",
@@ -117,4 +137,4 @@ VIT = replace(
     plane=patch_plane,
 )
 
-HUGGINGFACE = (BERT, DISTILBERT, GPT2, LLAMA, VIT)
+HUGGINGFACE = (BERT, DISTILBERT, GPT2, LLAMA, GEMMA, OPT, VIT)
