@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import nn
 
-from depthpde.insertion.container import PREFIX
 from depthpde.insertion.families.recognition import FAMILIES, recognise
 from depthpde.insertion.family import Family, NormOrder, out_of
+from depthpde.insertion.hooks.container import PREFIX
 from depthpde.insertion.insert import insert
 from depthpde.layers.diffusion import Diffusion
 from insertion.zoo import BERT, DIM, LLAMA, ZOO, embedded, pixels, spread, tokens

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from depthpde.insertion.container import PREFIX
+from depthpde.insertion.hooks.container import PREFIX
 from depthpde.insertion.insert import insert
 from insertion.zoo import ZOO, padding, tokens
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from depthpde.insertion.build import INSERTABLE
-from depthpde.insertion.container import PREFIX
+from depthpde.insertion.hooks.container import PREFIX
 from depthpde.insertion.insert import insert
 from depthpde.layers.controls import Blur, ExponentialAverage
 from depthpde.models.position import ROUTES, Position, Route

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from depthpde.doctor.model_map import ModelMap
 from depthpde.insertion.family import Side, Tap
-from depthpde.insertion.masks import valid_mask
+from depthpde.insertion.hooks.masks import valid_mask
 from depthpde.insertion.recorder import Given, Recorder
 from depthpde.layers.interaction import Inside
 from depthpde.models.placed import HookPoint

@@ -12,7 +12,6 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from depthpde.insertion.container import PREFIX
 from depthpde.insertion.families.huggingface import BERT, DISTILBERT, GEMMA, GPT2, LLAMA, OPT, VIT
 from depthpde.insertion.families.recognition import recognise
 from depthpde.insertion.families.timm import TIMM_VIT
@@ -29,6 +28,7 @@ from depthpde.insertion.family import (
     into,
     out_of,
 )
+from depthpde.insertion.hooks.container import PREFIX
 from depthpde.models.block import Block as OwnBlock
 from depthpde.models.encoder import Encoder
 

@@ -24,7 +24,7 @@ from depthpde import seeds
 from depthpde.errors import check_positive
 from depthpde.insertion.calling import call_model, check_batch, check_has_weights, quiet
 from depthpde.insertion.compiled import check_not_compiled
-from depthpde.insertion.container import PREFIX
+from depthpde.insertion.hooks.container import PREFIX
 from depthpde.insertion.moved import moved_weights
 from depthpde.insertion.record import Key, Output, recording
 from depthpde.insertion.site_axis import find_site_axes, shortened

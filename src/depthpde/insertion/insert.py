@@ -12,14 +12,14 @@ from depthpde.errors import check_one_of
 from depthpde.insertion.build import Factory, Slot, build, is_causal
 from depthpde.insertion.calling import check_has_weights
 from depthpde.insertion.compiled import check_not_compiled
-from depthpde.insertion.container import InsertedLayers, container
 from depthpde.insertion.families.recognition import recognise
 from depthpde.insertion.family import BlockParts, Family, Side, Tap, attribute, tells
-from depthpde.insertion.hook_points import TensorPoint, choose_route, tensor_points
+from depthpde.insertion.hooks.container import InsertedLayers, container
+from depthpde.insertion.hooks.hook_points import TensorPoint, choose_route, tensor_points
+from depthpde.insertion.hooks.tensor_hook import HookedLayer
 from depthpde.insertion.insertion import Insertion, Match
 from depthpde.insertion.recorder import argument_names
 from depthpde.insertion.rehearsal import Rehearsal, linear_sizes, rehearse, width_of
-from depthpde.insertion.tensor_hook import HookedLayer
 from depthpde.layers.registry import PLANE_KINDS
 from depthpde.models.position import Position, Route
 

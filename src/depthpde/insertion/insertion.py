@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from depthpde.files import write_whole
 from depthpde.insertion.compiled import check_not_compiled
-from depthpde.insertion.container import PREFIX, InsertedLayers
 from depthpde.insertion.family import Side
+from depthpde.insertion.hooks.container import PREFIX, InsertedLayers
 from depthpde.layers.ratio import BoundedRatio
 from depthpde.models.position import Position, Route
 from depthpde.models.pretrained import read_weights

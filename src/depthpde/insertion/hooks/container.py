@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from torch import nn
 
-from depthpde.insertion.block_hooks import BlockHooks
 from depthpde.insertion.family import BlockParts, Family
+from depthpde.insertion.hooks.block_hooks import BlockHooks
 
 PREFIX = "depthpde_insertion"
 """The submodule's name on the model."""

@@ -8,9 +8,9 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from depthpde.insertion.call import Running
-from depthpde.insertion.container import PREFIX
 from depthpde.insertion.family import Family, NormOrder, into, out_of
+from depthpde.insertion.hooks.call import Running
+from depthpde.insertion.hooks.container import PREFIX
 from depthpde.insertion.insert import insert
 from insertion.zoo import BATCH, DIM, LENGTH, ZOO, padding, tokens
 

@@ -12,9 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from depthpde.insertion.call import Call, Running
-from depthpde.insertion.decoding import Sites, advance
 from depthpde.insertion.family import Plane, Side, Tap
+from depthpde.insertion.hooks.call import Call, Running
+from depthpde.insertion.hooks.decoding import Sites, advance
 from depthpde.insertion.recorder import argument_names
 from depthpde.shapes import Field
 

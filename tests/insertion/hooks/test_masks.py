@@ -2,8 +2,8 @@ import pytest
 import torch
 
 from depthpde.insertion.family import Padding
+from depthpde.insertion.hooks.masks import packed_segments, valid_mask
 from depthpde.insertion.insert import insert
-from depthpde.insertion.masks import packed_segments, valid_mask
 from insertion.zoo import BERT, ZOO, embedded, padding, spread, tokens
 
 VALID = padding()

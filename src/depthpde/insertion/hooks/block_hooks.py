@@ -7,12 +7,12 @@ from typing import Any
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
-from depthpde.insertion.call import Call, Running
 from depthpde.insertion.family import BlockParts, Family, Tap, attribute
-from depthpde.insertion.hook_points import TensorPoint
-from depthpde.insertion.masks import packed_segments, valid_mask
+from depthpde.insertion.hooks.call import Call, Running
+from depthpde.insertion.hooks.hook_points import TensorPoint
+from depthpde.insertion.hooks.masks import packed_segments, valid_mask
+from depthpde.insertion.hooks.tensor_hook import HookedLayer, TensorHook
 from depthpde.insertion.recorder import Given, argument_names
-from depthpde.insertion.tensor_hook import HookedLayer, TensorHook
 
 
 class BlockHooks:

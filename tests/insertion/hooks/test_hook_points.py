@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from depthpde.insertion.family import Family, NormOrder, into, out_of
-from depthpde.insertion.hook_points import available
+from depthpde.insertion.hooks.hook_points import available
 from depthpde.insertion.insert import insert
 from depthpde.layers.diffusion import Diffusion
 from depthpde.models.position import ROUTES, Position, Route

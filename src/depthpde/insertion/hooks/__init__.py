@@ -1,0 +1,1 @@
+"""The hooks through which inserted layers act: calls, masks, decoding, tensors, blocks."""
