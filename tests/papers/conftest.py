@@ -1,5 +1,5 @@
-"""The small task and the short run of the tests of `runs`."""
+"""Experiments are tested on the same small task as single runs."""
 
-from runs.conftest import prepared, run
+from runs.conftest import prepared
 
-__all__ = ["prepared", "run"]
+__all__ = ["prepared"]

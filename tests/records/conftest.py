@@ -1,4 +1,4 @@
-"""The results folder of the tests of `report`."""
+"""The readers of records are tested on the same results folder as the report."""
 
 from report.conftest import evidence, results, shared_results
 

@@ -3,10 +3,10 @@ import shutil
 
 import pytest
 
+from depthpde.records.evidence import gather
 from depthpde.records.record import Cell, Grid, write_grid
 from depthpde.records.results import read_results
 from depthpde.records.ungrouped import UNGROUPED
-from depthpde.report.evidence import gather
 from report import synthesis
 
 

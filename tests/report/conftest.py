@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from depthpde.records.evidence import Evidence, gather
 from depthpde.records.results import read_results
-from depthpde.report.evidence import Evidence, gather
 from report import synthesis
 
 TASKS = ("listops-mini", "text-mini")

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from depthpde.records.evidence import Evidence, Missing
 from depthpde.records.findings import Findings, FindingVerdict
 from depthpde.records.record import Record
 from depthpde.report.claims import JUDGES, judge, judge_all
-from depthpde.report.evidence import Evidence, Missing
 
 TASKS = ("text-mini", "image-mini")
 POSITIONS = (

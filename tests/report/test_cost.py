@@ -2,10 +2,10 @@ import json
 
 import pytest
 
+from depthpde.records.evidence import gather
 from depthpde.records.results import read_results
 from depthpde.records.ungrouped import UNGROUPED
 from depthpde.report.cost import COSTS, cost_ratio, cost_table
-from depthpde.report.evidence import gather
 from report import synthesis
 
 

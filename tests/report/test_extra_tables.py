@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from depthpde.records.evidence import Evidence, over_all
 from depthpde.records.record import Record
-from depthpde.report.evidence import Evidence, over_all
 from depthpde.report.extra_tables import became, extra_tables, left_out, went
 
 STEM = "encoder.placed.layers.after_embedding.layer"

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from depthpde.pages.style import CSS, csp_hash
+from depthpde.records.evidence import over_all
 from depthpde.records.record import Grid, read_grid, write_grid
-from depthpde.report.evidence import over_all
 from depthpde.report.page import PAGE, make_report, write_report
 from report import synthesis
 

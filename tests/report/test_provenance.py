@@ -1,7 +1,7 @@
 import json
 
+from depthpde.records.evidence import gather
 from depthpde.records.results import read_results
-from depthpde.report.evidence import gather
 from depthpde.report.provenance import list_environments, run_rows
 from depthpde.report.variant_section import cell_anchor
 

@@ -2,9 +2,9 @@ import json
 
 import pytest
 
+from depthpde.records.evidence import gather, over_all
 from depthpde.records.results import read_results
 from depthpde.records.ungrouped import UNGROUPED
-from depthpde.report.evidence import gather, over_all
 from depthpde.report.sentences import judge
 from report import synthesis
 

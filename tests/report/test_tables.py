@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from depthpde.pages.table import Table, TableEntry
+from depthpde.records.evidence import by_task, escapes, gather, over_all
 from depthpde.records.results import read_results
 from depthpde.records.ungrouped import UNGROUPED
-from depthpde.report.evidence import by_task, escapes, gather, over_all
 from depthpde.report.tables import _row, paired_table
 from report import synthesis
 

@@ -1,7 +1,7 @@
 import pytest
 
+from depthpde.records.evidence import gather, over_all, placed_at
 from depthpde.records.results import read_results
-from depthpde.report.evidence import gather, over_all, placed_at
 from depthpde.report.grid_section import write_grid_section
 from depthpde.report.variant_section import write_variant_section
 from report import synthesis

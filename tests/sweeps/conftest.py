@@ -1,4 +1,4 @@
-"""The small task and the short run of the tests of `runs`."""
+"""Sweeps are tested on the same small task as single runs."""
 
 from runs.conftest import prepared, run
 

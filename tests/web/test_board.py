@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from depthpde.files import write_json
+from depthpde.records.evidence import gather
 from depthpde.records.record import RESULT, STATUS, State, read_grid
 from depthpde.records.results import read_results
-from depthpde.report.evidence import gather
 from depthpde.report.tables import paired_table
 from depthpde.web.board import TOLD, draw_board
 from depthpde.web.index import Index

@@ -14,9 +14,9 @@ import pytest
 
 from depthpde.files import write_json
 from depthpde.operators.stability import Scheme
+from depthpde.records.evidence import gather
 from depthpde.records.record import CONFIG, METRICS, RESULT, STATUS, Cell, Grid, write_grid
 from depthpde.records.results import read_results
-from depthpde.report.evidence import gather
 from depthpde.report.tables import paired_table
 from depthpde.web.instrument import Setting, measure
 from web.browser import Browser

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from depthpde.records.evidence import gather
 from depthpde.records.record import RESULT
 from depthpde.records.results import read_results
-from depthpde.report.evidence import gather
 from depthpde.report.tables import paired_table
 from depthpde.web.comparison import ComparisonView, draw_comparison
 from depthpde.web.index import Index

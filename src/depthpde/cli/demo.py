@@ -71,8 +71,8 @@ def _train(asked: Plan, args: argparse.Namespace) -> Outcome:
 
 def _show(asked: Plan, args: argparse.Namespace) -> None:
     from depthpde.pages.formatting import counted
+    from depthpde.records.evidence import gather
     from depthpde.records.record import read_records
-    from depthpde.report.evidence import gather
     from depthpde.report.page import write_report
     from depthpde.report.tables import paired_table
 

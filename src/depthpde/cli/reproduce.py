@@ -85,10 +85,10 @@ def _list() -> int:
 def _grid(name: str, scale: Scale, arguments: argparse.Namespace) -> tuple[Findings | None, int]:
     """Compute what a grid lacks, and judge it; nothing is judged when it was interrupted."""
     from depthpde.papers.registry import QUESTIONS
+    from depthpde.records.evidence import gather
     from depthpde.records.findings import check_scale
     from depthpde.records.record import is_recorded, read_records
     from depthpde.report.claims import judge
-    from depthpde.report.evidence import gather
     from depthpde.sweeps.board import TerminalBoard
     from depthpde.sweeps.executor import Folders
     from depthpde.sweeps.pool import Pool

@@ -13,11 +13,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from depthpde.pages.formatting import format_interval, signed
+from depthpde.records.diagnostic import foretell
+from depthpde.records.evidence import Evidence, lacking, over_all
 from depthpde.records.findings import Findings, FindingVerdict, JudgedClaim
 from depthpde.records.run_model import position_of
 from depthpde.records.statistics.paired import LEVEL, holm
-from depthpde.report.diagnostic import foretell
-from depthpde.report.evidence import Evidence, lacking, over_all
 from depthpde.report.extra_tables import extra_tables
 
 EMBEDDING, ATTENTION = "after embedding", "after attention"

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from depthpde.pages.formatting import counted, format_size, plain
 from depthpde.pages.table import Table, TableEntry
+from depthpde.records.evidence import Evidence
 from depthpde.records.record import Record
-from depthpde.report.evidence import Evidence
 
 COSTS = {
     "parameters": "parameters",

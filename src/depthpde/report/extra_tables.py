@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from depthpde.pages.formatting import format_interval, plain, short_tasks, signed
+from depthpde.records.evidence import Evidence, over_all
+from depthpde.records.learned_filters import BANDS, learned_ratios, learned_weights, start_and_bound
+from depthpde.records.probes import measured_bands
 from depthpde.records.record import Record
 from depthpde.records.run_model import placements
 from depthpde.records.statistics.paired import mean
-from depthpde.report.evidence import Evidence, over_all
-from depthpde.report.learned_filters import BANDS, learned_ratios, learned_weights, start_and_bound
-from depthpde.report.probes import measured_bands
 
 Rows = list[dict[str, str]]
 

@@ -11,13 +11,13 @@ from depthpde.pages.figures.forest import Estimate, forest, forests
 from depthpde.pages.figures.heatmap import Tint, heatmap
 from depthpde.pages.formatting import anchor, format_interval, format_p, plain, short_tasks, signed
 from depthpde.pages.table import Table
+from depthpde.records.evidence import Evidence, by_task, over_all, placed_at
+from depthpde.records.learning_curves import LearningCurve
+from depthpde.records.probes import WORDS, depth_curves
 from depthpde.records.run_model import VariantRole
 from depthpde.records.statistics.paired import Comparison, mean
 from depthpde.records.statistics.stratified import Overall
 from depthpde.report.cost import cost_table
-from depthpde.report.evidence import Evidence, by_task, over_all, placed_at
-from depthpde.report.learning_curves import LearningCurve
-from depthpde.report.probes import WORDS, depth_curves
 from depthpde.report.sentences import Sentence, judge
 from depthpde.report.tables import paired_table
 from depthpde.report.variant_section import (

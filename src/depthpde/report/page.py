@@ -12,15 +12,15 @@ from depthpde import __version__
 from depthpde.files import write_whole
 from depthpde.pages.formatting import format_p, plain, signed
 from depthpde.pages.style import CSS, csp_hash
+from depthpde.records.evidence import gather
 from depthpde.records.findings import typeset
+from depthpde.records.learning_curves import unread_curve
+from depthpde.records.probes import WORDS, unread_probe
 from depthpde.records.record import RUNS, Broken
 from depthpde.records.results import Results, read_results
 from depthpde.report.claims import judge_all
-from depthpde.report.evidence import gather
 from depthpde.report.export import write_figures, write_tables
 from depthpde.report.grid_section import GridSection, write_grid_section
-from depthpde.report.learning_curves import unread_curve
-from depthpde.report.probes import WORDS, unread_probe
 from depthpde.report.provenance import list_environments, run_rows
 from depthpde.report.variant_section import cell_anchor, variant_anchor
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from depthpde.pages.formatting import format_number, plain
+from depthpde.records.evidence import Evidence, score
 from depthpde.records.record import Record
-from depthpde.report.evidence import Evidence, score
 from depthpde.report.variant_section import cell_anchor
 
 

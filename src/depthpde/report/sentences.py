@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from depthpde.pages.formatting import counted, format_interval, format_p, plain, signed
+from depthpde.records.evidence import Evidence, lacking, over_all
 from depthpde.records.record import Record
 from depthpde.records.run_model import VariantRole
 from depthpde.records.statistics.paired import LEVEL
 from depthpde.records.statistics.stratified import Overall
 from depthpde.records.ungrouped import BASELINE, UNGROUPED
-from depthpde.report.evidence import Evidence, lacking, over_all
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,10 @@ from depthpde.pages.formatting import (
     signed,
 )
 from depthpde.pages.table import Table, TableEntry
+from depthpde.records.escape import Escape
+from depthpde.records.evidence import Evidence, by_task, escapes, over_all, trivial
 from depthpde.records.statistics.paired import LEVEL, Comparison, mean, too_few
 from depthpde.records.statistics.stratified import Overall
-from depthpde.report.arena import Escape
-from depthpde.report.evidence import Evidence, by_task, escapes, over_all, trivial
 
 
 def paired_table(evidence: Evidence) -> Table:

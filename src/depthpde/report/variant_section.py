@@ -10,13 +10,13 @@ from depthpde.pages.figures.bars import bars
 from depthpde.pages.figures.curves import Line, curves
 from depthpde.pages.figures.ratios import ratios
 from depthpde.pages.formatting import anchor, format_interval, format_p, plain, signed
+from depthpde.records.evidence import Evidence, trivial
+from depthpde.records.learned_filters import BANDS, OMEGA, learned_ratios, passed, start_and_bound
+from depthpde.records.learning_curves import LearningCurve, validation_curve
+from depthpde.records.probes import measured_bands, measured_transfer
 from depthpde.records.record import Record
 from depthpde.records.run_model import POSITIONS
 from depthpde.records.statistics.stratified import Overall
-from depthpde.report.evidence import Evidence, trivial
-from depthpde.report.learned_filters import BANDS, OMEGA, learned_ratios, passed, start_and_bound
-from depthpde.report.learning_curves import LearningCurve, validation_curve
-from depthpde.report.probes import measured_bands, measured_transfer
 
 PI_TICKS = {0.0: "0", math.pi / 2: "π/2", math.pi: "π"}
 PLACES = 3

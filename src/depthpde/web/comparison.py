@@ -10,8 +10,8 @@ from markupsafe import Markup
 from depthpde.pages.figures.forest import Estimate, forest
 from depthpde.pages.formatting import plain
 from depthpde.pages.table import Table
+from depthpde.records.evidence import Evidence, gather, over_all
 from depthpde.records.statistics.paired import mean
-from depthpde.report.evidence import Evidence, gather, over_all
 from depthpde.report.tables import paired_table
 from depthpde.web.index import Index, Snapshot
 

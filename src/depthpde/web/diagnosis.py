@@ -16,9 +16,9 @@ from markupsafe import Markup
 
 from depthpde.pages.figures.bars import bars
 from depthpde.pages.figures.curves import Line, curves
+from depthpde.records.probes import WORDS, depth_curves, measured_bands, measured_transfer
 from depthpde.records.record import Record
 from depthpde.records.run_model import site_of
-from depthpde.report.probes import WORDS, depth_curves, measured_bands, measured_transfer
 from depthpde.web.live import read_last, read_tail
 
 DOCTOR, PROBE = "doctor.jsonl", "probe.json"

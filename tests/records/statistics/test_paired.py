@@ -14,7 +14,6 @@ from depthpde.records.statistics.paired import (
     holm,
     mean,
     mean_interval,
-    over_tasks,
     probability_of_improvement,
     sign_flip_p,
     smallest_p,
@@ -212,8 +211,7 @@ def test_comparison_pairs_by_seed_and_names_what_it_left_out():
     assert "2 paired seeds cannot reach" in str(found.warning)
 
 
-def test_average_over_tasks_keeps_the_seeds_that_have_them_all():
-    assert over_tasks({"a": {0: 10.0, 1: 20.0}, "b": {1: 30.0, 2: 1.0}}) == {1: 25.0}
+def test_the_mean_is_that_of_the_numbers():
     assert mean([1, 2, 6]) == 3.0
 
 
@@ -229,7 +227,6 @@ def test_average_over_tasks_keeps_the_seeds_that_have_them_all():
         (lambda: mean_interval([1, 2], level=95), r"`level` must lie in \[0.5, 0.9999\]"),
         (lambda: mean_interval([1, 2], resamples=0), "`resamples` must be at least 1"),
         (lambda: holm([0.5, 1.5]), r"`p_values` must lie in \[0, 1\]"),
-        (lambda: over_tasks({}), "`tasks` must hold at least one task"),
         (lambda: compare({1: 1.0}, {"v": {2: 2.0}}), "share at least two seeds.*got 0 for 'v'"),
         (lambda: smallest_p(0), "`n` must be at least 1"),
         (lambda: too_few(5, comparisons=0), "`comparisons` must be at least 1"),

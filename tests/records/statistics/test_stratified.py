@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from depthpde.records.statistics.paired import compare, over_tasks
+from depthpde.records.statistics.paired import compare
 from depthpde.records.statistics.stratified import compare_over_tasks, paired
 
 TASKS = ("a", "b", "c", "d", "e")
@@ -18,6 +18,11 @@ def runs(random, effect=0.0, seeds=6, spread=(1.0, 1.0, 1.0, 1.0, 1.0)):
 
 def zeros(seeds=6):
     return {task: dict.fromkeys(range(seeds), 0.0) for task in TASKS}
+
+
+def over_tasks(tasks):
+    """Average over tasks seed by seed: the comparison that pairs whole seeds."""
+    return {seed: np.mean([runs[seed] for runs in tasks.values()]) for seed in tasks["a"]}
 
 
 def test_balanced_mean_is_the_mean_over_tasks_of_each_seed():

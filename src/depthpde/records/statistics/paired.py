@@ -107,18 +107,6 @@ def compare(
     }
 
 
-def over_tasks(tasks: Mapping[str, Mapping[int, float]]) -> dict[int, float]:
-    """Average over tasks for each seed that has them all: what to `compare` over tasks.
-
-    Args:
-        tasks: Task → seed → accuracy.
-    """
-    if not tasks:
-        raise ValueError("`tasks` must hold at least one task, got none; give task → seed → number")
-    seeds = set.intersection(*(set(runs) for runs in tasks.values()))
-    return {s: mean([runs[s] for runs in tasks.values()]) for s in sorted(seeds)}
-
-
 def mean(values: ArrayLike) -> float:
     """Return the mean of finite numbers."""
     return float(_numbers("values", values).mean())

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from depthpde.records.diagnostic import foretell
+from depthpde.records.evidence import Evidence
 from depthpde.records.findings import FindingVerdict
 from depthpde.records.record import Record
 from depthpde.records.statistics.paired import holm
 from depthpde.report.claims import judge
-from depthpde.report.diagnostic import foretell
-from depthpde.report.evidence import Evidence
 
 TASKS = ("text-mini", "image-mini", "listops-mini")
 VARIANTS = tuple(f"position {k}" for k in range(7))

@@ -2,8 +2,7 @@ import json
 
 import pytest
 
-from depthpde.records.record import Record
-from depthpde.report.probes import (
+from depthpde.records.probes import (
     PROBE,
     WORDS,
     depth_curves,
@@ -11,6 +10,7 @@ from depthpde.report.probes import (
     measured_transfer,
     unread_probe,
 )
+from depthpde.records.record import Record
 
 
 def record_of(folder, said):

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from depthpde.errors import check_name
+from depthpde.records.escape import Escape, escape_rate
 from depthpde.records.record import Grid, Record
 from depthpde.records.run_model import VariantRole, position_of, role_of
 from depthpde.records.statistics.paired import Comparison, compare
 from depthpde.records.statistics.stratified import Overall, compare_over_tasks, paired
-from depthpde.report.arena import Escape, escape_rate
 
 Cell = tuple[str, str]
 """Task and variant."""

@@ -14,9 +14,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from depthpde.records.learning_curves import LearningCurve, join
 from depthpde.records.record import Broken, Record
 from depthpde.records.run_model import site_of
-from depthpde.report.learning_curves import LearningCurve, join
 
 PROBE = "probe.json"
 WORDS = {

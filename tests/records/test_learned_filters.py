@@ -5,8 +5,7 @@ import torch
 from depthpde.layers.multiscale import MultiscaleDiffusion
 from depthpde.layers.ratio import layer_bound
 from depthpde.operators.stability import Scheme, multiplier
-from depthpde.records.record import Record
-from depthpde.report.learned_filters import (
+from depthpde.records.learned_filters import (
     BANDS,
     BOUND,
     OMEGA,
@@ -15,6 +14,7 @@ from depthpde.report.learned_filters import (
     start_and_bound,
     transfer,
 )
+from depthpde.records.record import Record
 
 
 def record_of(tmp_path, model, ratios, weights=None):

@@ -3,10 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from depthpde.records.record import run_folder
-from depthpde.records.results import read_results
-from depthpde.records.run_model import VariantRole
-from depthpde.report.evidence import (
+from depthpde.records.evidence import (
     by_task,
     escapes,
     gather,
@@ -15,6 +12,9 @@ from depthpde.report.evidence import (
     score,
     trivial,
 )
+from depthpde.records.record import run_folder
+from depthpde.records.results import read_results
+from depthpde.records.run_model import VariantRole
 from report import synthesis
 
 

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from depthpde.report.learning_curves import join, read_validations, unread_curve, validation_curve
+from depthpde.records.learning_curves import join, read_validations, unread_curve, validation_curve
 
 
 def test_the_band_runs_from_the_worst_to_the_best_seed():

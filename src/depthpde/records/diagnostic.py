@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from depthpde.records.evidence import Evidence
+from depthpde.records.probes import read_probe
 from depthpde.records.record import Record
 from depthpde.records.statistics.paired import mean
-from depthpde.report.evidence import Evidence
-from depthpde.report.probes import read_probe
 
 DRAWS = 9999
 
