@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "depthpde"
-OPEN_TO_ALL = {"errors", "files", "shapes", "seeds"}
+OPEN_TO_ALL = {"errors", "files", "shapes", "seeds", "threads"}
 PAGE = SOURCE.parents[1] / "docs" / "architecture.md"
 
 
@@ -111,3 +111,8 @@ def test_every_test_folder_mirrors_a_source_folder():
 def test_the_map_names_every_folder():
     there = {p.parent.relative_to(SOURCE).as_posix() for p in SOURCE.rglob("__init__.py")} - {"."}
     assert there == set(FOLDERS)
+
+
+@pytest.mark.parametrize("folder", FILES)
+def test_a_folder_holds_at_most_eighteen_files(folder):
+    assert len(list((SOURCE / folder).glob("*.py"))) <= 18

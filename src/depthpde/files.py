@@ -24,7 +24,7 @@ def write_whole(path: Path, content: bytes | str) -> Path:
     except BaseException:
         beside.unlink(missing_ok=True)
         raise
-    _flush_folder(path.parent)
+    flush_folder(path.parent)
     return path
 
 
@@ -33,7 +33,8 @@ def write_json(path: Path, values: Any) -> Path:
     return write_whole(path, json.dumps(values, indent=1, allow_nan=False) + "\n")
 
 
-def _flush_folder(folder: Path) -> None:
+def flush_folder(folder: Path) -> None:
+    """Flush a folder's entries to the disk: a rename outlives a power cut only after that."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

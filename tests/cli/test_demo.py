@@ -39,7 +39,7 @@ def test_the_demo_compares_four_models_over_three_paired_seeds(shown, capsys):
     page = Path(told.out.split("page: ")[1].strip())
     assert "<html" in page.read_text()
     assert len(read_records(out).found) == 12
-    assert {cell.seed for cell in read_grids(out)["demo"].cells} == {0, 1, 2}
+    assert {cell.seed for cell in read_grids(out).by_name["demo"].cells} == {0, 1, 2}
 
 
 def test_a_second_demo_computes_nothing_and_says_the_same_to_scripts(shown, capsys):

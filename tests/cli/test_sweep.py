@@ -16,7 +16,7 @@ from depthpde.cli import sweep
 from depthpde.cli.main import main, parser
 from depthpde.data.catalog import prepare
 from depthpde.data.tasks import TASKS
-from depthpde.papers.registry import REPRODUCTIONS
+from depthpde.papers.registry import EXPERIMENTS
 from depthpde.records.record import read_grids, read_records
 from depthpde.sweeps.scale import Scale
 
@@ -115,7 +115,7 @@ def test_a_run_that_failed_is_told_and_exits_with_1_until_it_is_tried_again(
     command, tmp_path, capsys
 ):
     assert main([*command, "--workers", "0", "--seeds", "1"]) == 0
-    run = read_grids(tmp_path / "out")["tiny"].cells[1].run
+    run = read_grids(tmp_path / "out").by_name["tiny"].cells[1].run
     folder = tmp_path / "out" / "runs" / run
     (folder / "result.json").unlink()
     status = {"state": "failed", "error": "OSError: the disk is full", "attempts": 1}
@@ -157,38 +157,49 @@ def test_without_any_data_nothing_is_begun_and_the_reason_is_the_answer(tmp_path
     assert not read_records(tmp_path / "out").found
 
 
-def test_an_experiment_by_name_writes_its_grid_before_it_computes(tmp_path, prepared, capsys):
-    """Ray's address is wrong on purpose: nothing is computed, and that is said at once."""
-    words = ["--tasks", "listops-mini", "--seeds", "2", "--out", str(tmp_path)]
+def test_a_cluster_that_does_not_answer_is_told_before_anything_is_written(tmp_path, capsys):
+    words = ["--tasks", "listops-mini", "--seeds", "2", "--out", str(tmp_path / "out")]
     assert main(["sweep", "placement", "--scale", "quick", *words, "--ray", "127.0.0.1:1"]) == 2
     assert "`--ray` must be a cluster that answers, got 127.0.0.1:1" in capsys.readouterr().err
-    grid = read_grids(tmp_path)["placement"]
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_experiment_by_name_writes_its_grid_before_it_computes(tmp_path, capsys):
+    """There is no folder of data: nothing is computed, and that is said at once."""
+    (tmp_path / "file").write_text("")
+    words = ["--tasks", "listops-mini", "--seeds", "2", "--out", str(tmp_path)]
+    bad = ["--prepared", str(tmp_path / "file"), "--workers", "0"]
+    assert main(["sweep", "placement", "--scale", "quick", *words, *bad]) == 2
+    assert str(tmp_path / "file") in capsys.readouterr().err
+    grid = read_grids(tmp_path).by_name["placement"]
     assert grid.baseline == "baseline"
     assert {cell.task for cell in grid.cells} == {"listops-mini"}
     assert main(["sweep", "status", str(tmp_path)]) == 0
     assert f"0 of {len({cell.run for cell in grid.cells})} recorded" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", REPRODUCTIONS)
+@pytest.mark.parametrize(
+    "name", [n for n, each in EXPERIMENTS.items() if each.fixed_tasks and each.variants]
+)
 def test_the_runs_of_paper_b_are_computed_wherever_others_are(name):
     for words, seeds in ((["--seeds", "2"], 2), ([], None)):
         asked = sweep._plan(parser().parse_args(["sweep", name, "--scale", "quick", *words]))
-        wanted = REPRODUCTIONS[name].plan(Scale.QUICK, seeds=seeds)
+        wanted = EXPERIMENTS[name].plan(Scale.QUICK, seeds=seeds)
         assert asked.name == name
         assert [run.id for run in asked.runs] == [run.id for run in wanted.runs]
 
 
 def test_a_smaller_sweep_of_another_scale_is_refused_before_it_computes(command, tmp_path, capsys):
     assert main([*command, "--workers", "0"]) == 0
-    before = read_grids(tmp_path / "out")["tiny"]
+    before = read_grids(tmp_path / "out").by_name["tiny"]
     assert main([*command, "--workers", "0", "--seeds", "1"]) == 0
-    assert read_grids(tmp_path / "out")["tiny"] == before
+    assert read_grids(tmp_path / "out").by_name["tiny"] == before
     training = GRID["training"] | {"updates": 5}
     (tmp_path / "tiny.json").write_text(json.dumps(GRID | {"training": training, "seeds": 1}))
     capsys.readouterr()
     assert main([*command, "--workers", "0"]) == 2
     assert "'tiny' must go on with the grid in" in capsys.readouterr().err
-    assert read_grids(tmp_path / "out")["tiny"] == before
+    assert read_grids(tmp_path / "out").by_name["tiny"] == before
     assert len(read_records(tmp_path / "out").found) == 4
 
 
@@ -196,6 +207,7 @@ def test_a_smaller_sweep_of_another_scale_is_refused_before_it_computes(command,
     ("words", "message"),
     [
         (["stabilization", "--tasks", "text"], "`--tasks` must be left out for stabilization"),
+        (["efficiency"], "`NAME` must be an experiment with runs, got efficiency"),
         (["placment"], "`NAME` must be one of .* did you mean 'placement'"),
         (["placement", "--scale", "huge"], "`--scale` must be one of quick, mini, full"),
         (["placement", "--seeds", "0"], "`--seeds` must be at least 1, got 0"),

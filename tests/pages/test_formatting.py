@@ -10,6 +10,7 @@ from depthpde.pages.formatting import (
     format_interval,
     format_number,
     format_p,
+    format_seconds,
     format_size,
     plain,
     short_tasks,
@@ -59,3 +60,14 @@ def test_anchors_are_harmless_and_tell_names_apart(one, other):
 
 def test_a_plain_name_is_its_own_anchor():
     assert anchor("after_embedding") == "after-embedding"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (-3, "0 s"), (0, "0 s"), (59.4, "59 s"), (60, "1 min 00 s"), (599, "9 min 59 s"),
+        (600, "10 min"), (3599, "59 min"), (3600, "1 h 00 min"), (172800, "2 d 0 h"),
+    ],
+)  # fmt: skip
+def test_times_are_written_as_a_person_would(seconds, words):
+    assert format_seconds(seconds) == words

@@ -1,45 +1,22 @@
-"""Costs are ratios to the bare model; parameters and kept memory are exact counts."""
+"""Costs end in a claim; every variant and length is measured."""
 
 from __future__ import annotations
 
 import pytest
 import torch
 
-from depthpde.models.config import ModelConfig
-from depthpde.models.cost import cost
-from depthpde.papers.efficiency import NAME, measure, reproduce
-from depthpde.records.findings import read_findings
+from depthpde.papers.efficiency import EXPERIMENT
+from depthpde.papers.reproduce import reproduce, stored_findings
+from depthpde.sweeps.executor import Folders
 from depthpde.sweeps.scale import Scale
-
-
-def test_nothing_placed_costs_what_nothing_costs():
-    found = measure({}, 16, 3)
-    assert found["memory"] == 1.0
-    assert found["parameters"] == 1.0
-    assert 0.2 < found["time"] < 5
-
-
-def test_parameters_are_those_of_the_formula():
-    changes = {"positions": ("between_blocks",)}
-    shape = {"dim": 64, "blocks": 2, "vocabulary": 256, "length": 16, "classes": 2}
-    bare, placed = (
-        cost(ModelConfig(**shape | more), batch=1, length=16).parameters.total
-        for more in ({}, changes)
-    )
-    assert measure(changes, 16, 1)["parameters"] == placed / bare
-
-
-def test_diffusion_in_every_block_keeps_more_for_the_backward_pass():
-    once = measure({"positions": ("after_embedding",)}, 64, 1)["memory"]
-    everywhere = measure({"positions": ("after_embedding", "before_norm", "after_ffn")}, 64, 1)
-    assert 1.0 <= once < everywhere["memory"]
 
 
 def test_the_findings_are_written_with_every_variant_and_length(tmp_path):
     torch.manual_seed(0)
     lines: list[str] = []
-    found = reproduce(tmp_path, scale=Scale.QUICK, seeds=1, log=lines.append)
-    assert read_findings(tmp_path / "findings" / f"{NAME}.json") == found
+    folders = Folders(tmp_path)
+    found = reproduce(EXPERIMENT, folders, scale=Scale.QUICK, seeds=1, log=lines.append).findings
+    assert stored_findings(EXPERIMENT, tmp_path) == found
     (rows,) = found.tables.values()
     assert len(rows) == len(lines) == 11
     assert "after embedding at most" in found.claims[0].finding
@@ -47,4 +24,4 @@ def test_the_findings_are_written_with_every_variant_and_length(tmp_path):
 
 def test_refuses_no_rounds(tmp_path):
     with pytest.raises(ValueError, match="`seeds` must be at least 1, got -1"):
-        reproduce(tmp_path, scale=Scale.QUICK, seeds=-1)
+        reproduce(EXPERIMENT, Folders(tmp_path), scale=Scale.QUICK, seeds=-1)

@@ -2,23 +2,75 @@
 
 from __future__ import annotations
 
+import hashlib
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from depthpde.models.position import Position
 from depthpde.papers.placement import START
-from depthpde.papers.registry import QUESTIONS
+from depthpde.papers.registry import EXPERIMENTS, judge_all
+from depthpde.records.findings import Findings, FindingVerdict
+from depthpde.records.record import read_grids
 from depthpde.sweeps.scale import Scale, arena_tasks
+from papers.invented import evidence, judge
+
+WITH_RUNS = [name for name, each in EXPERIMENTS.items() if each.variants]
+RESULTS = Path(__file__).parents[2] / "results"
+IDS = {
+    "placement": ("2dd5332baf127ad0", "6b4a536ee27afb55", "43f5b336b266bb4f"),
+    "multiscale": ("3ab23182a8604e48", "5650fcae10a98a93", "a450834ed7ce30e9"),
+    "multiscale-positions": ("453ec7f59c5d27ed", "0db440cefd919664", "7faa16494b8e6f78"),
+    "positional": ("b98a3ff24da1e724", "886de0998153e93e", "6e64c58a378106a8"),
+    "ways": ("40b0648eaa4d0ce4", "09cc5f390198b6f9", "81c848db567c1aa0"),
+    "commutation": ("580de37b60ce63a6", "dff3dd2ed0a03a87", "942fb3dad722fb05"),
+    "stabilization": ("84e11f236479cc49", "7f4e4e8d6f67ac63", "4e1c45cb69188bc4"),
+    "discretization": ("7b20391dfc4d947d", "6fd3df91cd398157", "2554adad3c962c92"),
+    "depth_limit": ("505c1734cc705cd4", "8f4a83929e48e6f2", "404e407fa2893b4a"),
+    "architectures": ("f00b229b18287c87", "01cbdbe0f7fab015", "811a4219a37e1df6"),
+}
+"""Name → digest of every cell of its plan at each scale, and of the id of its run."""
 
 
 @pytest.fixture(scope="module")
 def plans():
-    return {name: planner(Scale.MINI, seeds=2) for name, planner in QUESTIONS.items()}
+    return {name: EXPERIMENTS[name].plan(Scale.MINI, seeds=2) for name in WITH_RUNS}
 
 
-@pytest.mark.parametrize("name", QUESTIONS)
+def digest(plan):
+    cells = [f"{cell.task}|{cell.variant}|{cell.seed}|{cell.run}" for cell, _ in plan.cells]
+    return hashlib.sha256("\n".join(cells).encode()).hexdigest()[:16]
+
+
+@pytest.mark.parametrize("name", WITH_RUNS)
+def test_the_ids_of_all_runs_are_what_they_always_were(name):
+    """A run's id names its record: one that changes orphans what was computed."""
+    assert tuple(digest(EXPERIMENTS[name].plan(scale)) for scale in Scale) == IDS[name]
+
+
+def test_the_committed_records_are_those_that_the_experiments_plan():
+    """Every cell of a committed grid of an experiment is a cell of its plan, with the same id."""
+    known = {n: g for n, g in read_grids(RESULTS).by_name.items() if n in EXPERIMENTS}
+    assert len(known) > 5
+    for name, grid in known.items():
+        experiment = EXPERIMENTS[name]
+        tasks = None if experiment.fixed_tasks else sorted({cell.task for cell in grid.cells})
+        seeds = sorted({cell.seed for cell in grid.cells})
+        plan = experiment.plan(Scale.MINI, seeds=seeds, tasks=tasks)
+        assert set(grid.cells) <= set(plan.grid.cells), name
+
+
+def test_reading_the_registry_needs_no_torch():
+    code = "import sys, depthpde.papers.registry; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], timeout=120).returncode == 0
+
+
+@pytest.mark.parametrize("name", WITH_RUNS)
 @pytest.mark.parametrize("scale", Scale)
 def test_every_plan_has_valid_runs_and_a_baseline(name, scale):
-    plan = QUESTIONS[name](scale, seeds=1)
+    plan = EXPERIMENTS[name].plan(scale, seeds=1)
     assert plan.name == name
     assert plan.question.endswith(("?", "."))
     labels = [each.label for each in plan.variants]
@@ -27,7 +79,7 @@ def test_every_plan_has_valid_runs_and_a_baseline(name, scale):
     assert len(plan.cells) == len(labels) * len(plan.bases)
 
 
-@pytest.mark.parametrize("name", QUESTIONS)
+@pytest.mark.parametrize("name", WITH_RUNS)
 def test_every_row_of_a_plan_is_another_run(plans, name):
     assert len(plans[name].runs) == len(plans[name].cells)
 
@@ -71,3 +123,20 @@ def test_what_two_questions_share_is_computed_once(plans):
 def test_the_five_tasks_are_those_of_the_arena_in_either_size():
     assert arena_tasks(Scale.FULL) == ("listops", "text", "retrieval", "image", "pathfinder")
     assert all(name.endswith("-mini") for name in arena_tasks(Scale.QUICK))
+
+
+def test_a_grid_of_ones_own_has_no_claims():
+    assert judge_all([evidence({}, name="mine")], []) == ()
+
+
+def test_a_grid_is_judged_by_its_runs_whatever_was_stored():
+    stored = [
+        judge(evidence({}), "quick"),
+        Findings(name="efficiency", question="?", scale="mini", claims=()),
+    ]
+    grids = [evidence({"after embedding": 4.5}), evidence({}, name="mine")]
+    found = judge_all(grids, stored)
+    assert [each.name for each in found] == ["placement", "efficiency"]
+    assert found[0].scale == "quick"
+    assert judge_all(grids, [])[0].scale == "mini"
+    assert found[0].claims[0].verdict is FindingVerdict.CONFIRMED

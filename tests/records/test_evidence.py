@@ -31,6 +31,16 @@ def test_accuracies_are_those_of_the_records(evidence):
     assert evidence.missing == ()
 
 
+def test_a_comparison_is_computed_once_and_not_carried_into_a_part(evidence):
+    assert over_all(evidence) is over_all(evidence)
+    part = evidence.select(tasks=["text-mini"])
+    assert part.compared == {}
+    assert over_all(part)["after_embedding"].tasks == 1
+    assert over_all(evidence)["after_embedding"].tasks == 2
+    control = over_all(evidence, against="depthwise conv")
+    assert control["after_embedding"].mean != over_all(evidence)["after_embedding"].mean
+
+
 def test_finds_the_effects_that_were_put_in(evidence):
     found = over_all(evidence)
     assert set(found) == set(evidence.others)

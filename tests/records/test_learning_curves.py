@@ -1,8 +1,10 @@
 import json
+from dataclasses import replace
 
 import pytest
 
-from depthpde.records.learning_curves import join, read_validations, unread_curve, validation_curve
+from depthpde.records.learning_curves import join, read_validations, validation_curve
+from depthpde.records.record import Reading
 
 
 def test_the_band_runs_from_the_worst_to_the_best_seed():
@@ -28,7 +30,7 @@ def test_the_course_is_that_of_the_records(evidence):
     runs = list(evidence.runs["text-mini", "baseline"].values())
     found = validation_curve(runs)
     assert found.updates == tuple(range(100, 801, 100))
-    last = [read_validations(each)[-1][1] for each in runs]
+    last = [read_validations(each).value[-1][1] for each in runs]
     assert found.mean[-1] == pytest.approx(sum(last) / 6)
 
 
@@ -39,15 +41,17 @@ def test_a_curve_that_was_not_written_whole_is_left_out_and_told(results):
     path = record.folder / "metrics.jsonl"
     good = path.read_text()
     path.write_text(good + '{"kind": "validation", "upd')
-    assert len(read_validations(record)) == 8
-    assert unread_curve(record) == []
+    assert len(read_validations(replace(record)).value) == 8
+    assert read_validations(replace(record)).broken is None
     path.write_text(good + "{half\n")
-    assert read_validations(record) == []
-    (told,) = unread_curve(record)
+    read = read_validations(replace(record))
+    told = read.broken
+    assert read.value == []
     assert (told.path, "line 17, must be JSON" in told.reason) == (path, True)
     path.write_text(json.dumps({"kind": "validation", "update": 1, "accuracy": None}) + "\n")
-    assert read_validations(record) == []
-    (told,) = unread_curve(record)
+    read = read_validations(replace(record))
+    told = read.broken
+    assert read.value == []
     assert told.reason.startswith("every validation must tell an update and an accuracy, but ")
     path.unlink()
-    assert unread_curve(record) == []
+    assert read_validations(replace(record)) == Reading([])

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -8,9 +9,9 @@ from depthpde.records.probes import (
     depth_curves,
     measured_bands,
     measured_transfer,
-    unread_probe,
+    read_probe,
 )
-from depthpde.records.record import Record
+from depthpde.records.record import Reading, Record
 
 
 def record_of(folder, said):
@@ -83,13 +84,25 @@ def test_gains_at_different_frequencies_are_not_averaged(tmp_path):
     ],
 )
 def test_a_file_that_cannot_be_read_is_told(tmp_path, said, why):
-    (told,) = unread_probe(record_of(tmp_path / "run", said))
+    read = read_probe(record_of(tmp_path / "run", said))
+    told = read.broken
+    assert (read.value, told.path) == ({}, tmp_path / "run" / PROBE)
     assert told.path == tmp_path / "run" / PROBE
     assert told.reason.startswith(why)
 
 
 def test_no_probe_and_a_whole_one_are_nothing_to_tell(tmp_path):
-    record = record_of(tmp_path / "run", {})
-    assert unread_probe(record) == []
+    record = record_of(tmp_path / "run", {"depth": {}})
+    assert read_probe(record) == Reading({"depth": {}})
     (tmp_path / "run" / PROBE).unlink()
-    assert unread_probe(record) == []
+    assert read_probe(replace(record)) == Reading({})
+
+
+def test_a_finished_run_is_parsed_once_and_a_running_one_whenever_it_is_asked(tmp_path):
+    done = record_of(tmp_path / "run", {"depth": {}})
+    running = replace(done, result=None)
+    for record in (done, running):
+        assert read_probe(record).value == {"depth": {}}
+    (tmp_path / "run" / PROBE).write_text("{}")
+    assert read_probe(done).value == {"depth": {}}
+    assert read_probe(running).value == {}

@@ -19,7 +19,6 @@ from depthpde.records.record import (
     read_grids,
     read_record,
     read_records,
-    unread_grids,
     write_grid,
 )
 
@@ -142,12 +141,12 @@ def test_says_that_a_folder_holds_no_record(tmp_path):
 
 def test_an_empty_results_folder_holds_nothing(tmp_path):
     assert read_records(tmp_path / "none").found == {}
-    assert read_grids(tmp_path / "none") == {}
+    assert read_grids(tmp_path / "none").by_name == {}
 
 
 def test_a_grid_comes_back_as_it_was_written(tmp_path):
     write_grid(tmp_path, GRID)
-    assert read_grids(tmp_path) == {"placement": GRID}
+    assert read_grids(tmp_path).by_name == {"placement": GRID}
 
 
 def test_a_grid_that_is_none_is_left_out_and_says_why_when_asked(tmp_path):
@@ -155,8 +154,8 @@ def test_a_grid_that_is_none_is_left_out_and_says_why_when_asked(tmp_path):
     (path.parent / "bad.json").write_text('{"format": 1, "cells": 3}')
     (path.parent / "old.json").write_text('{"format": 0}')
     (path.parent / "half.json").write_text("{")
-    assert list(read_grids(tmp_path)) == ["placement"]
-    told = {each.path.name: each.reason for each in unread_grids(tmp_path)}
+    assert list(read_grids(tmp_path).by_name) == ["placement"]
+    told = {each.path.name: each.reason for each in read_grids(tmp_path).broken}
     assert set(told) == {"bad.json", "half.json", "old.json"}
     assert told["half.json"].endswith("move it away and the same sweep writes it again")
     with pytest.raises(ValueError, match="must be a grid, but"):

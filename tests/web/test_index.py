@@ -94,7 +94,7 @@ def test_how_long_a_run_will_take_follows_from_its_pace_since_it_was_seen(result
 
     assert left(update=40, heartbeat=1000.0) is None  # resumed at 40: nothing is known yet
     assert left(update=50, heartbeat=1020.0) == 100.0
-    assert left(update=60, heartbeat=1040.0, eta_seconds=7.0) == 7.0
+    assert left(update=60, heartbeat=1040.0) == 80.0
     assert left(update=10, heartbeat=1060.0) is None  # it began anew
 
 

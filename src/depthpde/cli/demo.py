@@ -39,7 +39,6 @@ def run(args: argparse.Namespace) -> int:
     from depthpde.papers.demo import UPDATES, plan
 
     asked = plan(seeds=args.seeds, updates=args.updates or UPDATES)
-    asked.write(args.out)
     outcome = _train(asked, args)
     if outcome.interrupted:
         print("interrupted; saved: the same command goes on", file=sys.stderr)
@@ -53,20 +52,20 @@ def run(args: argparse.Namespace) -> int:
 def _train(asked: Plan, args: argparse.Namespace) -> Outcome:
     from depthpde.pages.formatting import counted
     from depthpde.sweeps.board import TerminalBoard
-    from depthpde.sweeps.executor import Folders, prepare_all
+    from depthpde.sweeps.compute import compute
+    from depthpde.sweeps.executor import Folders
     from depthpde.sweeps.pool import Pool, cores
-    from depthpde.sweeps.sweep import sweep
 
-    folders = Folders(args.out, None, args.prepared)
     workers = args.workers or cores()
     runs = asked.runs
     updates = counted(runs[0].training.updates, "update")
     processes = counted(workers, "process", "processes")
-    _say(f"{counted(len(runs), 'run')} of {updates} in {processes}")
-    prepare_all(runs, folders, _say)
-    pool = Pool(folders, workers)
+    _log(f"{counted(len(runs), 'run')} of {updates} in {processes}")
+    pool = Pool(Folders(args.out, None, args.prepared), workers)
     with TerminalBoard(asked.grid, args.out) as board:
-        return sweep(runs, pool, args.out, retry_failed=True, callback=lambda ended: board.look())
+        return compute(
+            asked, pool, retry_failed=True, log=_log, callback=lambda ended: board.look()
+        )
 
 
 def _show(asked: Plan, args: argparse.Namespace) -> None:
@@ -91,5 +90,5 @@ def _show(asked: Plan, args: argparse.Namespace) -> None:
     print(f"\npage: {page}")
 
 
-def _say(line: str) -> None:
+def _log(line: str) -> None:
     print(line, file=sys.stderr, flush=True)

@@ -104,9 +104,6 @@ def _grid(chapter: GridSection) -> dict[str, object]:
         "baseline": chapter.evidence.baseline,
         "verdict": [f"{each.strong} {each.text}" for each in chapter.verdict],
         "warnings": list(chapter.table.warnings),
-        "numbers": [
-            {key: None if each == "" else each for key, each in row.items()}
-            for row in chapter.table.tidy
-        ],
+        "numbers": [dict(row) for row in chapter.table.tidy],
         "costs": [dict(row) for row in chapter.cost.tidy],
     }

@@ -6,11 +6,15 @@ import argparse
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from depthpde.records.findings import Findings
+    from depthpde.papers.experiment import Experiment
+    from depthpde.papers.reproduce import Reproduction
+    from depthpde.sweeps.executor import Folders
+    from depthpde.sweeps.grid import Plan
     from depthpde.sweeps.scale import Scale
+    from depthpde.sweeps.sweep import Outcome
 
 SUMMARY = "run one experiment of the papers and judge its claims; stops and goes on at any time"
 EXAMPLES = """examples:
@@ -47,118 +51,88 @@ def run(arguments: argparse.Namespace) -> int:
         0; 1 where runs failed, 130 where it was interrupted.
     """
     from depthpde.errors import check_name, check_one_of, check_positive
-    from depthpde.papers.registry import QUESTIONS, REPRODUCTIONS
+    from depthpde.papers.registry import EXPERIMENTS
     from depthpde.sweeps.scale import Scale
 
     if arguments.name is None:
         return _list()
-    name = check_name("NAME", arguments.name, [*QUESTIONS, *REPRODUCTIONS, "efficiency"])
+    name = check_name("NAME", arguments.name, EXPERIMENTS)
     scale = check_one_of("scale", arguments.scale or "mini", Scale)
     for option in ("seeds", "workers"):
         if getattr(arguments, option) is not None:
             check_positive(f"--{option}", getattr(arguments, option))
-    if name in QUESTIONS:
-        found, code = _grid(name, scale, arguments)
-    elif name in REPRODUCTIONS:
-        found, code = _measured(name, scale, arguments), 0
-    else:
-        found, code = _efficiency(scale, arguments), 0
-    if found is None:
-        return code
+    ended = _reproduce(EXPERIMENTS[name], scale, arguments)
+    if ended.findings is None:
+        print("interrupted; the same command goes on", file=sys.stderr)
+        return ended.exit_code
+    found = ended.findings
     print(json.dumps(found.to_dict(), indent=1) if arguments.json else found.text())
     _page(arguments.out)
-    return code
+    return ended.exit_code
 
 
 def _list() -> int:
-    from depthpde.papers import efficiency
-    from depthpde.papers.registry import QUESTIONS, REPRODUCTIONS
-    from depthpde.sweeps.scale import Scale
+    from depthpde.papers.registry import EXPERIMENTS
 
-    asked = {name: planner().question for name, planner in QUESTIONS.items()}
-    asked |= {name: each.plan(Scale.MINI, seeds=1).question for name, each in REPRODUCTIONS.items()}
-    for name, question in (asked | {efficiency.NAME: efficiency.QUESTION}).items():
-        print(f"{name:<22}{question}")
+    for name, each in EXPERIMENTS.items():
+        print(f"{name:<22}{each.question}")
     return 0
 
 
-def _grid(name: str, scale: Scale, arguments: argparse.Namespace) -> tuple[Findings | None, int]:
-    """Compute what a grid lacks, and judge it; nothing is judged when it was interrupted."""
-    from depthpde.papers.registry import QUESTIONS
-    from depthpde.records.evidence import gather
-    from depthpde.records.findings import check_scale
-    from depthpde.records.record import is_recorded, read_records
-    from depthpde.report.claims import judge
-    from depthpde.sweeps.board import TerminalBoard
+def _reproduce(experiment: Experiment, scale: Scale, arguments: argparse.Namespace) -> Reproduction:
+    from depthpde.data.catalog import default_data
+    from depthpde.papers.experiment import JudgedBy
+    from depthpde.papers.reproduce import Reproduction, reproduce, stored_findings
     from depthpde.sweeps.executor import Folders
-    from depthpde.sweeps.pool import Pool
-    from depthpde.sweeps.sweep import sweep
 
-    plan = QUESTIONS[name](scale, seeds=arguments.seeds or 6, tasks=arguments.tasks)
     results: Path = arguments.out
-    check_scale(results, name, scale.value)
-    code = 0
-    if arguments.judge and not any(is_recorded(results, each.id) for each in plan.runs):
-        raise FileNotFoundError(
-            f"{results} must hold runs of {name!r} at this scale, got none; compute them without "
-            f"--judge, or with: depthpde sweep {name}"
+    if experiment.judged_by is JudgedBy.MACHINE:
+        _check_machine(experiment, scale, arguments)
+        if arguments.judge:
+            return Reproduction(stored_findings(experiment, results))
+    folders = Folders(results, arguments.data or default_data(), arguments.prepared)
+    return reproduce(
+        experiment,
+        folders,
+        scale=scale,
+        seeds=arguments.seeds,
+        tasks=arguments.tasks,
+        compute=None if arguments.judge else lambda plan: _compute(plan, folders, arguments),
+        log=_log,
+    )
+
+
+def _compute(plan: Plan, folders: Folders, arguments: argparse.Namespace) -> Outcome:
+    from depthpde.sweeps.board import TerminalBoard
+    from depthpde.sweeps.compute import compute
+    from depthpde.sweeps.pool import local_executor
+
+    workers = 0 if arguments.workers == 1 else arguments.workers
+    with TerminalBoard(plan.grid, folders.results) as board:
+        executor = local_executor(
+            folders, workers, device=arguments.device or "cpu", look=board.look
         )
-    if not arguments.judge:
-        plan.write(results)
-        folders = Folders(results, arguments.data, arguments.prepared)
-        place = Pool(folders, arguments.workers, device=arguments.device or "cpu")
-        with TerminalBoard(plan.grid, results) as board:
-            outcome = sweep(
-                plan.runs, place, results, retry_failed=True, callback=lambda ended: board.look()
-            )
-        code = outcome.exit_code
-        if outcome.interrupted:
-            print("interrupted; the same command goes on", file=sys.stderr)
-            return None, code
-    found = judge(gather(plan.grid_in(results), read_records(results).found), scale.value)
-    found.write(results)
-    return found, code
+        return compute(
+            plan, executor, retry_failed=True, log=_log, callback=lambda ended: board.look()
+        )
 
 
-def _measured(name: str, scale: Scale, arguments: argparse.Namespace) -> Findings:
-    """Compute what an experiment of paper B lacks, measure and judge it."""
-    from depthpde.papers.registry import REPRODUCTIONS
+def _check_machine(experiment: Experiment, scale: Scale, arguments: argparse.Namespace) -> None:
+    """Refuse options that mean nothing for measurements of this machine."""
+    from depthpde.records.findings import check_scale
 
+    name = experiment.name
     if arguments.tasks:
-        raise ValueError(f"`--tasks` must be left out for {name}; it has tasks of its own")
-    asked = REPRODUCTIONS[name]
-    shared: dict[str, Any] = {
-        "scale": scale.value, "seeds": arguments.seeds, "log": _say, "data": arguments.data,
-        "prepared": arguments.prepared,
-    }  # fmt: skip
-    if arguments.judge:
-        return asked.judge(arguments.out, **shared)
-    device = arguments.device or "cpu"
-    return asked(arguments.out, workers=arguments.workers, device=device, **shared)
-
-
-def _efficiency(scale: Scale, arguments: argparse.Namespace) -> Findings:
-    """Measure costs, or show what was measured: nothing but the findings is kept of them."""
-    from depthpde.papers.efficiency import NAME, reproduce
-    from depthpde.records.findings import FINDINGS, check_scale, read_findings
-
-    if arguments.tasks:
-        raise ValueError(f"`--tasks` must be left out for {NAME}; it has none")
+        raise ValueError(f"`--tasks` must be left out for {name}; it has none")
     if arguments.device:
-        raise ValueError(f"`--device` must be left out for {NAME}; it takes a GPU if there is one")
-    if not arguments.judge:
-        return reproduce(arguments.out, scale=scale, seeds=arguments.seeds, log=_say)
-    if arguments.seeds:
-        raise ValueError(f"`--seeds` must be left out to judge {NAME}: what was measured is shown")
-    path: Path = arguments.out / FINDINGS / f"{NAME}.json"
-    if not path.is_file():
-        raise FileNotFoundError(f"{path} must hold what was measured; measure it without --judge")
-    if arguments.scale:
-        check_scale(arguments.out, NAME, scale.value)
-    return read_findings(path)
+        raise ValueError(f"`--device` must be left out for {name}; it takes a GPU if there is one")
+    if arguments.judge and arguments.seeds:
+        raise ValueError(f"`--seeds` must be left out to judge {name}: what was measured is shown")
+    if arguments.judge and arguments.scale:
+        check_scale(arguments.out, name, scale.value)
 
 
-def _say(line: str) -> None:
+def _log(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from depthpde.sweeps.board import TerminalBoard
     from depthpde.sweeps.executor import Executor, Folders
     from depthpde.sweeps.grid import Plan
-    from depthpde.sweeps.sweep import Outcome
 
 SUMMARY = "compute a grid of runs: here, in a local pool, on Ray or on SLURM; or show how it stands"
 EXAMPLES = """examples:
@@ -81,11 +80,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _status(results: Path, *, as_json: bool) -> int:
-    from depthpde.records.record import read_grids, unread_grids
+    from depthpde.records.record import read_grids
     from depthpde.sweeps.board import table, to_dict
     from depthpde.sweeps.status import cell_statuses
 
-    grids, unread = read_grids(results), unread_grids(results)
+    read = read_grids(results)
+    grids, unread = read.by_name, read.broken
     if unread and not grids:
         raise ValueError("; ".join(each.reason for each in unread))
     if not grids:
@@ -107,20 +107,27 @@ def _status(results: Path, *, as_json: bool) -> int:
 def _sweep(args: argparse.Namespace) -> int:
     from depthpde.data.catalog import default_data
     from depthpde.sweeps.board import TerminalBoard, table, to_dict
+    from depthpde.sweeps.compute import compute
     from depthpde.sweeps.executor import Folders
     from depthpde.sweeps.status import cell_statuses
 
     plan = _plan(args)
     _check(args)
-    plan.write(args.out)
     folders = Folders(args.out, args.data or default_data(), args.prepared)
     grid = plan.grid
     with TerminalBoard(grid, args.out) as board:
-        outcome, waiting = _compute(plan, folders, args, board)
+        outcome = compute(
+            plan,
+            _executor(folders, args, board),
+            retries=args.retries,
+            retry_failed=args.retry_failed,
+            log=lambda line: print(line, file=sys.stderr, flush=True),
+            callback=lambda ended: board.look(),
+        )
     cells = cell_statuses(grid, args.out)
     if args.json:
         print(json.dumps(to_dict(grid, cells) | {"interrupted": outcome.interrupted}))
-        return outcome.exit_code or int(waiting > 0)
+        return outcome.exit_code
     if not sys.stderr.isatty():  # there the board still stands
         print(table(grid, cells))
     said = (
@@ -131,16 +138,16 @@ def _sweep(args: argparse.Namespace) -> int:
         print("interrupted; saved: the same command goes on", file=sys.stderr)
     elif outcome.failed:
         print("--retry-failed tries those again", file=sys.stderr)
-    elif waiting:
-        print(f"{waiting} wait for their data: the same command goes on", file=sys.stderr)
+    elif outcome.waiting:
+        print(f"{outcome.waiting} wait for their data: the same command goes on", file=sys.stderr)
     else:
         print(f"see: depthpde report {args.out}", file=sys.stderr)
-    return outcome.exit_code or int(waiting > 0)
+    return outcome.exit_code
 
 
 def _plan(args: argparse.Namespace) -> Plan:
     from depthpde.errors import check_name, check_one_of, check_positive
-    from depthpde.papers.registry import QUESTIONS, REPRODUCTIONS
+    from depthpde.papers.registry import EXPERIMENTS
     from depthpde.sweeps.grid_file import read_plan
     from depthpde.sweeps.scale import Scale
 
@@ -148,14 +155,9 @@ def _plan(args: argparse.Namespace) -> Plan:
         check_positive("--seeds", args.seeds)
     if args.what.endswith(FILES):
         return read_plan(Path(args.what), seeds=args.seeds, tasks=args.tasks)
-    name = check_name("NAME", args.what, [*QUESTIONS, *REPRODUCTIONS, "status"])
+    name = check_name("NAME", args.what, [*EXPERIMENTS, "status"])
     scale = check_one_of("--scale", args.scale, Scale)
-    if name in REPRODUCTIONS:
-        if args.tasks:
-            raise ValueError(f"`--tasks` must be left out for {name}; it has tasks of its own")
-        return REPRODUCTIONS[name].plan(scale, seeds=args.seeds)
-    seeds = {} if args.seeds is None else {"seeds": args.seeds}
-    return QUESTIONS[name](scale, tasks=args.tasks, **seeds)
+    return EXPERIMENTS[name].plan(scale, seeds=args.seeds, tasks=args.tasks)
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -172,28 +174,7 @@ def _check(args: argparse.Namespace) -> None:
         raise ValueError(f"`--{chosen[0]}` must stand alone, got --{chosen[1]} too; choose one")
 
 
-def _compute(
-    plan: Plan, folders: Folders, args: argparse.Namespace, board: TerminalBoard
-) -> tuple[Outcome, int]:
-    """Compute what has its data; return what came of it, and how many runs wait for theirs."""
-    from depthpde.sweeps.executor import prepare_all
-    from depthpde.sweeps.sweep import sweep
-
-    runs = plan.runs
-    if args.ray is None and args.slurm is None:
-        runs = prepare_all(runs, folders, lambda line: print(line, file=sys.stderr, flush=True))
-    outcome = sweep(
-        runs,
-        _place(folders, args, board),
-        args.out,
-        retries=args.retries,
-        retry_failed=args.retry_failed,
-        callback=lambda ended: board.look(),
-    )
-    return outcome, len(plan.runs) - len(runs)
-
-
-def _place(folders: Folders, args: argparse.Namespace, board: TerminalBoard) -> Executor:
+def _executor(folders: Folders, args: argparse.Namespace, board: TerminalBoard) -> Executor:
     most = args.max_parallel
     if args.ray is not None:
         from depthpde.sweeps.ray_cluster import RayCluster
@@ -208,13 +189,9 @@ def _place(folders: Folders, args: argparse.Namespace, board: TerminalBoard) -> 
             folders, args.slurm, slots=most, minutes=args.minutes, cpus=args.cpus,
             gpus=args.gpus, device=args.device,
         )  # fmt: skip
-    if args.workers == 0:
-        from depthpde.sweeps.executor import InProcess
+    from depthpde.sweeps.pool import cores, local_executor
 
-        return InProcess(
-            folders, device=args.device, callback=lambda *stage: lambda *now: board.look()
-        )
-    from depthpde.sweeps.pool import Pool, cores
-
-    workers = min(args.workers or cores(), most or 4096)
-    return Pool(folders, workers, nice=args.nice, device=args.device)
+    workers = cores() if args.workers is None else args.workers
+    return local_executor(
+        folders, min(workers, most or 4096), nice=args.nice, device=args.device, look=board.look
+    )

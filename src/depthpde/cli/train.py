@@ -120,15 +120,15 @@ def _train(chosen: RunConfig, args: argparse.Namespace) -> int:
                 print(line, file=sys.stderr, flush=True)
 
         def callback(model: nn.Module, stage: TrainingConfig) -> StepCallback:
-            model.to(device)
             shown.close()  # of the stage before
             return _watch(model, stage, chosen, args, shown) if processes.leads else _nothing
 
         log(f"{chosen.task} · {chosen.label} · seed {chosen.seed} · run {chosen.id}")
         try:
             record = execute_distributed(
-                chosen, args.out, data=args.data, prepared=args.prepared, callback=callback, log=log
-            )
+                chosen, args.out, data=args.data, prepared=args.prepared, device=device,
+                callback=callback, log=log,
+            )  # fmt: skip
         except BusyError as error:
             raise ValueError(f"{error}; wait for it, or stop it") from error
     return 0 if record is None else _tell(record, known, args)

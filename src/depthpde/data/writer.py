@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from depthpde.data.source import digest
+from depthpde.files import flush_folder
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -147,7 +148,7 @@ class Writer:
             file.write(json.dumps(manifest, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
             file.flush()
             os.fsync(file.fileno())
-        _flush_folder(self.partial)
+        flush_folder(self.partial)
         _replace(self.partial, self.folder)
         return self.folder
 
@@ -179,21 +180,13 @@ class Writer:
         return summary
 
 
-def _flush_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 def _replace(new: Path, place: Path) -> None:
     """Move a whole folder into place; an older one there is moved aside first, then removed."""
     old = _hidden(place, "old")
     if place.exists():
         os.rename(place, old)
     os.rename(new, place)
-    _flush_folder(place.parent)
+    flush_folder(place.parent)
     shutil.rmtree(old, ignore_errors=True)
 
 

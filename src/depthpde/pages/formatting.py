@@ -54,6 +54,17 @@ def format_p(p: float) -> str:
     return f"{p:.3f}" if p < 0.0995 else f"{p:.2f}"
 
 
+def format_seconds(seconds: float) -> str:
+    """Write a span of time as a person would: two units at most."""
+    whole = max(0, round(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s" if whole < 600 else f"{whole // 60} min"
+    hours, minutes = divmod(whole // 60, 60)
+    return f"{hours} h {minutes:02d} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"
+
+
 def format_size(value: float) -> str:
     """Write a large count as a person would: 1234 → 1.2 k."""
     for unit, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):

@@ -8,30 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from depthpde.papers.ablation import (
-    BOTH,
-    LOOKS,
-    TRANSFORMER,
-    Ablation,
-    ablation_plan,
-    label,
-    measure_all,
-    shape,
-)
-from depthpde.papers.ablation_findings import DIVERGENCE, ablation_claims, ablation_table
-from depthpde.papers.depth_limit import EXAMPLES, convergence_claims, measure
-from depthpde.papers.experiment import Experiment, Log
+from depthpde.papers.ablation.findings import DIVERGENCE, ablation_claims, ablation_table
+from depthpde.papers.ablation.variants import Ablation, measure_all, shape, variants, weights_of
+from depthpde.papers.depth_limit import DEPTHS, EXAMPLES, STANDARD, convergence_claims
+from depthpde.papers.experiment import Case, Conclusion, Experiment, JudgedBy
 from depthpde.papers.judgement import corrected
-from depthpde.papers.observation import one_thread
-from depthpde.records.findings import Findings, JudgedClaim
-from depthpde.sweeps.executor import Folders
-from depthpde.sweeps.grid import Plan
+from depthpde.records.findings import JudgedClaim
 from depthpde.sweeps.scale import Scale
+from depthpde.threads import one_thread
 
-NAME = "architectures"
-QUESTION = "Does what holds for an encoder hold for a vision Transformer and for a decoder?"
+if TYPE_CHECKING:
+    from depthpde.runs.presets import Preset
+    from depthpde.sweeps.executor import Folders
+
 VISION, DECODER = "vision Transformer", "decoder"
 ARCHITECTURES: dict[str, dict[str, Any]] = {
     VISION: {"input": "patch", "patch": 2, "pooling": "cls"},
@@ -44,40 +35,36 @@ SEEDS = {Scale.QUICK: 3, Scale.MINI: 10, Scale.FULL: 10}
 out a claim when twenty are corrected for together."""
 
 
-def plan(scale: Scale = Scale.MINI, *, seeds: int | Sequence[int] | None = None) -> Plan:
-    """Return the runs that answer the question; see `TASKS` for what each architecture reads."""
-    starts = {
-        task: preset
-        for name, model in ARCHITECTURES.items()
-        for task, preset in shape(scale, [TASKS[name]], **model).items()
-    }
-    for task, preset in starts.items():
-        if architecture_of(task) == DECODER:  # a million bytes to look at: once, at the end
-            training = replace(preset.training, evaluate_every=preset.training.updates)
-            starts[task] = replace(preset, training=training)
-    return ablation_plan(NAME, QUESTION, starts, seeds=seeds or SEEDS[scale])
+def bases(scale: Scale, tasks: Sequence[str]) -> dict[str, Preset]:
+    """Return what the variants of each architecture start from."""
+    found = {}
+    for task in tasks:
+        name = architecture_of(task)
+        for full, preset in shape(scale, [task], **ARCHITECTURES[name]).items():
+            training = preset.training
+            if name == DECODER:  # a million bytes to look at: once, at the end
+                training = replace(training, evaluate_every=training.updates)
+            found[full] = replace(preset, training=training)
+    return found
 
 
-def answer(
-    made: Plan, folders: Folders, scale: Scale, *, workers: int, log: Log, device: str = "cpu"
-) -> Findings:
-    """Answer the question by the runs of a plan."""
-    found = measure_all(made, folders, LOOKS[scale], workers=workers, log=log, device=device)
+def conclude(case: Case) -> Conclusion:
+    """Judge the ablation and the depth limit of each architecture, corrected together."""
+    plan, folders = weights_of(case)
+    found = measure_all(case)
     claims: list[JudgedClaim] = []
     tables: dict[str, list[dict[str, Any]]] = {}
-    for task in made.bases:
+    for task in plan.bases:
         name = architecture_of(task)
-        part = Ablation(made, {key: run for key, run in found.runs.items() if key[0] == task})
-        log(f"depth limit of the {name}")
+        part = Ablation(plan, {key: run for key, run in found.runs.items() if key[0] == task})
+        case.log(f"depth limit of the {name}")
+        limits = _limits(part, folders, EXAMPLES[Scale(case.scale)])
         claims += [
             replace(each, claim=f"{name}, {each.claim}")
-            for each in [*ablation_claims(part), *_limits(part, folders, EXAMPLES[scale])]
+            for each in [*ablation_claims(part), *limits]
         ]
         tables[f"{name} on {task}, by stabilizer"] = ablation_table(part)
-    findings = Findings(
-        name=NAME,
-        question=QUESTION,
-        scale=scale.value,
+    return Conclusion(
         claims=corrected(claims),
         tables=tables,
         notes=(
@@ -87,12 +74,6 @@ def answer(
             DIVERGENCE,
         ),
     )
-    findings.write(folders.results)
-    return findings
-
-
-reproduce = Experiment(plan, answer)
-"""What `depthpde reproduce` calls."""
 
 
 def architecture_of(task: str) -> str:
@@ -101,10 +82,25 @@ def architecture_of(task: str) -> str:
 
 
 def _limits(found: Ablation, folders: Folders, examples: int) -> list[JudgedClaim]:
-    standard = label(TRANSFORMER, BOTH)
+    from depthpde.papers.measurements.depth import measure
+
     rows = []
-    for (_, seed), each in found.of(standard).items():
+    for each in found.of(STANDARD).values():
         if not each.diverged:
             with one_thread():
-                rows += measure(each.record, folders, examples, standard, seed)
+                measured = measure(each.record, folders, examples, DEPTHS)
+            rows += [{"variant": STANDARD} | row for row in measured]
     return convergence_claims(rows)
+
+
+EXPERIMENT = Experiment(
+    name="architectures",
+    question="Does what holds for an encoder hold for a vision Transformer and for a decoder?",
+    judged_by=JudgedBy.WEIGHTS,
+    variants=variants(),
+    tasks=lambda scale: tuple(TASKS.values()),
+    bases=bases,
+    seeds=SEEDS,
+    fixed_tasks=True,
+    conclude=conclude,
+)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from depthpde.models.position import ROUTES, Position, Route
+from depthpde.papers.experiment import Experiment, by_records
+from depthpde.papers.judgement import effect
 from depthpde.papers.placement import BASELINE, DIFFUSION, WORDS
-from depthpde.sweeps.grid import Plan, Variant
-from depthpde.sweeps.scale import Scale, bases_of
+from depthpde.records.evidence import Evidence
+from depthpde.records.findings import JudgedClaim
+from depthpde.sweeps.grid import Variant
+from depthpde.sweeps.scale import Scale
 
-NAME = "ways"
-QUESTION = "Does it matter how diffusion is computed, and on what it acts?"
 PLACES = (Position.AFTER_EMBEDDING, Position.BETWEEN_BLOCKS)
+"""Where every way is tried."""
+ROUTED = (Position.AFTER_ATTENTION, Position.AFTER_FFN)
+"""Where diffusion can act on the branch or on the stream."""
 
 LAYERS: dict[str, dict[str, Any]] = {
     "explicit": DIFFUSION,
@@ -21,15 +25,10 @@ LAYERS: dict[str, dict[str, Any]] = {
     "one ratio": DIFFUSION | {"per": "scalar"},
     "adaptive": DIFFUSION | {"kind": "adaptive"},
 }
-"""The same start and bound in every row, so that only the way differs."""
+"""The same start and bound in every row, so that only the way differs; the usual one first."""
 
 
-def plan(
-    scale: Scale = Scale.MINI,
-    *,
-    seeds: int | Sequence[int] = 6,
-    tasks: Sequence[str] | None = None,
-) -> Plan:
+def variants() -> list[Variant]:
     """Return every way of diffusing at two positions, and both routes where there are two."""
     ways = [
         Variant(
@@ -47,17 +46,38 @@ def plan(
             model={"positions": (place.value,), "layer": DIFFUSION}
             | ({} if route is ROUTES[place][0] else {"route": route.value}),
         )
-        for place in (Position.AFTER_ATTENTION, Position.AFTER_FFN)
+        for place in ROUTED
         for route in Route
     ]
-    return Plan(
-        name=NAME,
-        question=QUESTION,
-        variants=(BASELINE, *ways, *routes),
-        bases=bases_of(scale, tasks or _tasks(scale)),
-        seeds=seeds,
-    )
+    return [*ways, *routes]
+
+
+def claims(evidence: Evidence) -> list[JudgedClaim]:
+    """Judge every other way against the one that everything else here uses."""
+    usual, *others = LAYERS
+    pairs = [(WORDS[place], usual, other) for place in PLACES for other in others]
+    pairs += [(WORDS[place], Route.BRANCH.value, Route.STREAM.value) for place in ROUTED]
+    return [
+        effect(
+            evidence,
+            f"Another way is better: {place}, {other} instead of {usual}.",
+            f"{place}, {other}",
+            0.1,
+            against=f"{place}, {usual}",
+        )
+        for place, usual, other in pairs
+        if {f"{place}, {other}", f"{place}, {usual}"} <= set(evidence.variants)
+    ]
 
 
 def _tasks(scale: Scale) -> tuple[str, ...]:
     return ("text", "image") if scale is Scale.FULL else ("text-mini", "image-mini")
+
+
+EXPERIMENT = Experiment(
+    name="ways",
+    question="Does it matter how diffusion is computed, and on what it acts?",
+    variants=(BASELINE, *variants()),
+    tasks=_tasks,
+    conclude=by_records(claims),
+)

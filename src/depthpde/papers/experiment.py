@@ -1,121 +1,167 @@
-"""Reproduction: an experiment that measures more than its runs, from a scale to its findings."""
+"""Experiment: question, variants, plan and claims of one experiment of the papers.
+
+    experiment.plan(scale)  → runs → records        sweeps compute them
+    experiment.judge(case)  → claims → Findings     by records, by weights, or by this machine
+
+Importing an experiment imports no torch, so the report can judge records without it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
 
-from depthpde.data.catalog import default_data
-from depthpde.errors import check_one_of
-from depthpde.records.findings import Findings, check_scale
-from depthpde.records.record import is_recorded
-from depthpde.sweeps.executor import Folders
-from depthpde.sweeps.grid import Plan
-from depthpde.sweeps.scale import Scale
+from depthpde.papers.extra_tables import extra_tables
+from depthpde.records.evidence import Evidence
+from depthpde.records.findings import Findings, JudgedClaim
+from depthpde.records.record import Record
+from depthpde.sweeps.grid import Plan, Variant
+from depthpde.sweeps.scale import Scale, arena_tasks, bases_of
+
+if TYPE_CHECKING:
+    from depthpde.runs.presets import Preset
+    from depthpde.sweeps.executor import Folders
 
 Log = Callable[[str], None]
+Key = tuple[str, str, int]
+"""Task, variant and seed."""
+SIX_SEEDS: Mapping[Scale, int] = dict.fromkeys(Scale, 6)
 
 
-class Planner(Protocol):
-    """Makes the plan of the runs."""
+class JudgedBy(StrEnum):
+    """What an experiment's claims are judged by."""
 
-    def __call__(self, scale: Scale, *, seeds: int | None) -> Plan:
-        """Return the plan; the scale's own number of seeds for None."""
-
-
-class Answer(Protocol):
-    """Computes what is missing of a plan, measures, judges, and stores the findings."""
-
-    def __call__(
-        self,
-        made: Plan,
-        folders: Folders,
-        scale: Scale,
-        *,
-        workers: int,
-        log: Log,
-        device: str = "cpu",
-    ) -> Findings:
-        """Return the findings."""
+    RECORDS = "records"
+    """The records alone: judged anew wherever they are read."""
+    WEIGHTS = "weights"
+    """The trained weights of all runs: needs the folders that hold them and their data."""
+    MACHINE = "machine"
+    """Measurements of this machine: there are no runs."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Case:
+    """What one experiment is judged by, at one scale."""
+
+    scale: str
+    evidence: Evidence | None = None
+    """The finished runs as numbers; given to experiments that read records."""
+    records: Mapping[Key, Record] = field(default_factory=dict)
+    """Every run; given to experiments that read weights."""
+    plan: Plan | None = None
+    """Where those runs come from."""
+    folders: Folders | None = None
+    """Where their weights and data lie."""
+    rounds: int | None = None
+    """How often a machine is measured; the experiment's own number for None."""
+    log: Log = lambda line: None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Conclusion:
+    """What an experiment makes of its case."""
+
+    claims: Sequence[JudgedClaim]
+    tables: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    """Title → rows of plain values, for what the claims rest on."""
+    notes: Sequence[str] = ()
+    """What a reader must know before believing the rest."""
+
+
+Conclude = Callable[[Case], Conclusion]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Experiment:
-    """A plan of runs and the answer that is made out of them."""
+    """One experiment of the papers.
 
-    plan: Planner
-    answer: Answer
+    plan = EXPERIMENTS["placement"].plan(Scale.QUICK, seeds=2, tasks=["listops-mini"])
+    [each.label for each in plan.variants]
+    """
 
-    def __call__(
+    name: str
+    """Of its grid, its findings and its place on the command line."""
+    question: str
+    conclude: Conclude
+    """Judges its claims; `by_records` makes one out of claims about evidence."""
+    judged_by: JudgedBy = JudgedBy.RECORDS
+    variants: tuple[Variant, ...] = ()
+    """What is compared; none where nothing is trained."""
+    baseline: str = ""
+    """Label of the variant that the others are compared with; the first if empty."""
+    tasks: Callable[[Scale], Sequence[str]] = arena_tasks
+    """The tasks of each scale."""
+    bases: Callable[[Scale, Sequence[str]], Mapping[str, Preset]] = bases_of
+    """Scale and tasks → what the variants start from, by task."""
+    seeds: Mapping[Scale, int] = field(default_factory=lambda: SIX_SEEDS)
+    """How many paired seeds each scale takes unless told otherwise."""
+    fixed_tasks: bool = False
+    """Whether the experiment is about its own tasks, so that no others can be chosen."""
+
+    def plan(
         self,
-        results: Path,
+        scale: Scale = Scale.MINI,
         *,
-        scale: str = "mini",
-        seeds: int | None = None,
-        workers: int = 1,
-        log: Log = lambda line: None,
-        data: Path | None = None,
-        prepared: Path | None = None,
-        device: str = "cpu",
-    ) -> Findings:
-        """Compute what is missing, measure, judge, and store the findings.
+        seeds: int | Sequence[int] | None = None,
+        tasks: Sequence[str] | None = None,
+    ) -> Plan:
+        """Return the runs that answer the question.
 
         Args:
-            results: The results folder; what it holds already is not computed again.
-            scale: quick, mini or full.
-            seeds: How many; the scale's own number unless given.
-            workers: Processes.
-            log: Told how it goes.
-            data: Folder with the official files; looked for where the environment says if None.
-            prepared: Folder of prepared tasks.
-            device: Where a run's tensors live; measures are taken on the CPU.
+            scale: How large.
+            seeds: How many, or which; the scale's own number for None.
+            tasks: Other tasks than the experiment's own.
         """
-        scale = check_one_of("scale", scale, Scale)
-        made = self.plan(scale, seeds=seeds)
-        _check_whole(made, results)
-        check_scale(results, made.name, scale.value)
-        folders = Folders(results, data or default_data(), prepared)
-        return self.answer(made, folders, scale, workers=workers, log=log, device=device)
-
-    def judge(
-        self,
-        results: Path,
-        *,
-        scale: str = "mini",
-        seeds: int | None = None,
-        log: Log = lambda line: None,
-        data: Path | None = None,
-        prepared: Path | None = None,
-    ) -> Findings:
-        """Measure and judge what is recorded, and store the findings; train nothing.
-
-        Args:
-            results: The results folder, with every run of the plan.
-            scale: quick, mini or full.
-            seeds: How many; the scale's own number unless given.
-            log: Told how it goes.
-            data: As for a call.
-            prepared: As for a call.
-        """
-        made = self.plan(check_one_of("scale", scale, Scale), seeds=seeds)
-        lacking = [each for each in made.runs if not is_recorded(results, each.id)]
-        if lacking:
+        if not self.variants:
             raise ValueError(
-                f"{results} must hold all {len(made.runs)} runs of {made.name!r} at this scale and "
-                f"number of seeds, got {len(made.runs) - len(lacking)}; compute the rest without "
-                f"--judge, or with: depthpde sweep {made.name} --scale {scale}"
+                f"`NAME` must be an experiment with runs, got {self.name}, which has none: it "
+                f"measures this machine; use: depthpde reproduce {self.name}"
             )
-        return self(results, scale=scale, seeds=seeds, log=log, data=data, prepared=prepared)
-
-
-def _check_whole(made: Plan, results: Path) -> None:
-    """Refuse to answer by a part of what is recorded: its findings would replace the whole's."""
-    there = {cell.seed for cell in made.grid_in(results).cells}
-    asked = {cell.seed for cell, _ in made.cells}
-    if there - asked:
-        raise ValueError(
-            f"`seeds` must be no fewer than {results} holds for {made.name!r}, {len(there)}, got "
-            f"{len(asked)}; choose another folder with --out"
+        if tasks and self.fixed_tasks:
+            raise ValueError(
+                f"`--tasks` must be left out for {self.name}, got {', '.join(tasks)}; it has tasks "
+                "of its own"
+            )
+        return Plan(
+            name=self.name,
+            question=self.question,
+            variants=self.variants,
+            bases=self.bases(scale, tasks or self.tasks(scale)),
+            seeds=self.seeds[scale] if seeds is None else seeds,
+            baseline=self.baseline,
         )
+
+    def judge(self, case: Case) -> Findings:
+        """Judge the claims, and return them with their tables and notes."""
+        found = self.conclude(case)
+        return Findings(
+            name=self.name,
+            question=self.question if case.evidence is None else case.evidence.question,
+            scale=case.scale,
+            claims=tuple(found.claims),
+            tables=found.tables,
+            notes=tuple(found.notes),
+        )
+
+
+def by_records(claims: Callable[[Evidence], Sequence[JudgedClaim]]) -> Conclude:
+    """Make the conclusion of an experiment whose records decide it.
+
+    Args:
+        claims: The finished runs of its grid → its claims, judged.
+    """
+
+    def conclude(case: Case) -> Conclusion:
+        evidence = case.evidence
+        assert evidence is not None, "an experiment that reads records is given evidence"
+        notes = []
+        if evidence.missing:
+            asked = len(evidence.missing) + sum(map(len, evidence.runs.values()))
+            notes.append(f"{len(evidence.missing)} of {asked} runs are missing")
+        if case.scale != Scale.FULL:
+            notes.append("small models on small tasks: no number of Long Range Arena itself")
+        return Conclusion(claims=claims(evidence), tables=extra_tables(evidence), notes=notes)
+
+    return conclude

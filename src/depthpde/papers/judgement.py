@@ -1,10 +1,14 @@
 """From paired numbers to a row of findings: how large, how sure, and what follows.
 
-A claim is *confirmed* where the whole 95 % interval lies beyond what was claimed, *partly* where
-it lies on the claimed side of zero (of a half, for shares) but not beyond that, and *not confirmed*
-elsewhere. Where it is tested, p must agree, after correction for all that is tested with it. It is
-*undecided* below three measurements, and where the runs are too few for any p to be small, unless
-all of them speak against the claim.
+`effect` judges a difference of accuracy over the tasks of a grid: *confirmed* where the interval
+lies on the claimed side of 0, the corrected p is at most 0.05 and the claimed size is not beyond
+the interval; *partly* where it is smaller than claimed; *undecided* below six pairs on any task.
+
+`judge` judges any other number. A claim is *confirmed* where the whole 95 % interval lies beyond
+what was claimed, *partly* where it lies on the claimed side of zero (of a half, for shares) but not
+beyond that, and *not confirmed* elsewhere. Where it is tested, p must agree, after correction for
+all that is tested with it. It is *undecided* below three measurements, and where the runs are too
+few for any p to be small, unless all of them speak against the claim.
 """
 
 from __future__ import annotations
@@ -13,6 +17,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from depthpde.pages.formatting import format_interval, signed
+from depthpde.records.evidence import Evidence, lacking, over_all
 from depthpde.records.findings import FindingVerdict, JudgedClaim
 from depthpde.records.statistics.paired import (
     LEVEL,
@@ -98,6 +104,59 @@ def _agreed(claim: JudgedClaim, *, comparisons: int) -> JudgedClaim:
         return claim
     few = too_few(claim.n, comparisons=comparisons)
     return replace(claim, verdict=FindingVerdict.UNDECIDED if few else FindingVerdict.NOT_CONFIRMED)
+
+
+def effect(
+    evidence: Evidence,
+    claim: str,
+    variant: str,
+    size: float,
+    *,
+    against: str | None = None,
+    what: str | None = None,
+) -> JudgedClaim:
+    """Judge a claimed effect over the tasks, whose sign and size are those of `size`.
+
+    Args:
+        evidence: The finished runs.
+        claim: What was claimed.
+        variant: Of which.
+        size: The claimed difference, in points; the least one to speak of where none was told.
+        against: Compared with what; the baseline unless given.
+        what: What was compared, in words.
+    """
+    what = what or f"{variant} against {against or 'nothing placed'}"
+    found = over_all(evidence, against=against).get(variant)
+    if found is None or found.interval is None:
+        return undecided(claim, what, 0 if found is None else found.n)
+    low, high = found.interval.low, found.interval.high
+    words = (
+        f"{what}: {signed(found.mean)} points over {found.tasks} task{'s' * (found.tasks > 1)} "
+        f"{format_interval(found.interval)}"
+    )
+    sign = 1.0 if size > 0 else -1.0
+    near, far = (low, high) if size > 0 else (high, low)
+    few = lacking(evidence, variant, against) or found.warning
+    if few is not None:
+        verdict, words = FindingVerdict.UNDECIDED, f"{words}; {few}"
+    elif sign * near <= 0 or found.p_holm > LEVEL:
+        verdict = FindingVerdict.NOT_CONFIRMED
+    else:
+        verdict = FindingVerdict.CONFIRMED if sign * far >= sign * size else FindingVerdict.PARTLY
+    return JudgedClaim(
+        claim=claim,
+        finding=words,
+        verdict=verdict,
+        n=found.n,
+        interval=(low, high),
+        p=found.p_holm,
+    )
+
+
+def undecided(claim: str, what: str, n: int) -> JudgedClaim:
+    """Return a claim that has too few finished pairs to be judged."""
+    words = f"{what}: no pair is finished" if not n else f"{what}: too few pairs for an interval"
+    return JudgedClaim(claim=claim, finding=words, verdict=FindingVerdict.UNDECIDED, n=n)
 
 
 def spread(values: Sequence[float | None]) -> str:

@@ -2,71 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from depthpde.layers.multiscale import SCALES
 from depthpde.models.position import Position
+from depthpde.papers.experiment import Experiment, by_records
+from depthpde.papers.judgement import effect
 from depthpde.papers.placement import BASELINE, BOUND, DIFFUSION, START, WORDS
-from depthpde.sweeps.grid import Plan, Variant
-from depthpde.sweeps.scale import Scale, arena_tasks, bases_of
+from depthpde.records.evidence import Evidence, over_all
+from depthpde.records.findings import JudgedClaim
+from depthpde.records.run_model import SCALES
+from depthpde.sweeps.grid import Variant
+from depthpde.sweeps.scale import arena_tasks
 
-NAME = "multiscale"
-BY_POSITION = "multiscale-positions"
 QUESTION = "Is a mix of fast, medium and slow diffusion better than one scale?"
 CONTROL = Variant(
     "fast, fixed",
-    f"{SCALES['fast'].steps} steps of the same diffusion after the embedding, nothing learned",
+    f"{SCALES['fast']} steps of the same diffusion after the embedding, nothing learned",
     model={
         "positions": (Position.AFTER_EMBEDDING.value,),
-        "layer": {"kind": "blur", "steps": SCALES["fast"].steps, "initial_ratio": START},
+        "layer": {"kind": "blur", "steps": SCALES["fast"], "initial_ratio": START},
     },
 )
 """Is the widest reach more than a wide blur? One of one step is among placement's controls."""
 
 
-def plan(
-    scale: Scale = Scale.MINI,
-    *,
-    seeds: int | Sequence[int] = 6,
-    tasks: Sequence[str] | None = None,
-) -> Plan:
-    """Return the runs after the embedding on all tasks."""
-    variants = [_single(name, Position.AFTER_EMBEDDING, name) for name in SCALES]
-    mixes = [
-        _mixed("mixed", Position.AFTER_EMBEDDING, gated=False),
-        _mixed("mixed, gated", Position.AFTER_EMBEDDING, gated=True),
-    ]
-    return Plan(
-        name=NAME,
-        question=QUESTION,
-        variants=(BASELINE, *variants, *mixes, CONTROL),
-        bases=bases_of(scale, tasks or arena_tasks(scale)),
-        seeds=seeds,
-    )
-
-
-def plan_by_position(
-    scale: Scale = Scale.MINI,
-    *,
-    seeds: int | Sequence[int] = 6,
-    tasks: Sequence[str] | None = None,
-) -> Plan:
-    """Return the runs at every position on ListOps."""
-    variants = [BASELINE]
-    for position, words in WORDS.items():
-        variants += [_single(name, position, f"{words}, {name}") for name in SCALES]
-        variants.append(_mixed(f"{words}, mixed", position, gated=False))
-    return Plan(
-        name=BY_POSITION,
-        question=f"{QUESTION} At every position, on ListOps.",
-        variants=variants,
-        bases=bases_of(scale, tasks or arena_tasks(scale)[:1]),
-        seeds=seeds,
-    )
-
-
 def _single(scale: str, position: Position, label: str) -> Variant:
-    steps = SCALES[scale].steps
+    steps = SCALES[scale]
     more = {"steps": steps} if steps > 1 else {}  # one step is the layer's own default
     return Variant(
         label,
@@ -91,3 +50,91 @@ def _mixed(label: str, position: Position, *, gated: bool) -> Variant:
             },
         },
     )
+
+
+def claims(evidence: Evidence) -> list[JudgedClaim]:
+    """Judge a mix of scales against every single one."""
+    singles = [each for each in SCALES if each in evidence.variants]
+    found = [
+        effect(
+            evidence,
+            f"Paper A: a mix of scales is better than {single} diffusion alone.",
+            "mixed",
+            0.1,
+            against=single,
+        )
+        for single in singles
+    ]
+    if "mixed, gated" in evidence.variants:
+        found.append(
+            effect(
+                evidence,
+                "Content that chooses the scale is better than fixed weights.",
+                "mixed, gated",
+                0.1,
+                against="mixed",
+            )
+        )
+    if CONTROL.label in evidence.variants:
+        found.append(
+            effect(
+                evidence,
+                "Sceptics: fast diffusion is more than the same blur with nothing learned.",
+                "fast",
+                0.1,
+                against=CONTROL.label,
+            )
+        )
+    return found
+
+
+def claims_by_position(evidence: Evidence) -> list[JudgedClaim]:
+    """Judge a mix of scales against the best single one of its position."""
+    judged = []
+    found = over_all(evidence)
+    for mixed in (each for each in evidence.variants if each.endswith(", mixed")):
+        place = mixed.removesuffix(", mixed")
+        singles = [f"{place}, {each}" for each in SCALES]
+        known = [each for each in singles if each in found]
+        if not known:
+            continue
+        rival = max(known, key=lambda each: found[each].mean)
+        judged.append(
+            effect(
+                evidence,
+                f"Paper A: a mix of scales is the best choice {place}.",
+                mixed,
+                0.1,
+                against=rival,
+                what=f"{place}, mixed against the best single scale there, {rival}",
+            )
+        )
+    return judged
+
+
+def _at(position: Position) -> list[Variant]:
+    """Return every scale and their mix at one position."""
+    words = WORDS[position]
+    singles = [_single(name, position, f"{words}, {name}") for name in SCALES]
+    return [*singles, _mixed(f"{words}, mixed", position, gated=False)]
+
+
+EXPERIMENT = Experiment(
+    name="multiscale",
+    question=QUESTION,
+    variants=(
+        BASELINE,
+        *(_single(name, Position.AFTER_EMBEDDING, name) for name in SCALES),
+        _mixed("mixed", Position.AFTER_EMBEDDING, gated=False),
+        _mixed("mixed, gated", Position.AFTER_EMBEDDING, gated=True),
+        CONTROL,
+    ),
+    conclude=by_records(claims),
+)
+BY_POSITION = Experiment(
+    name="multiscale-positions",
+    question=f"{QUESTION} At every position, on ListOps.",
+    variants=(BASELINE, *(variant for position in WORDS for variant in _at(position))),
+    tasks=lambda scale: arena_tasks(scale)[:1],
+    conclude=by_records(claims_by_position),
+)

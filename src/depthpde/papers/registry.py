@@ -1,9 +1,8 @@
-"""QUESTIONS: every experiment that is a grid of training runs, by name; and those that are more."""
+"""EXPERIMENTS: every experiment of the papers by name; sweep, reproduce and report read it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 from depthpde.papers import (
     architectures,
@@ -11,49 +10,54 @@ from depthpde.papers import (
     depth_limit,
     diffusion_variants,
     discretization,
+    efficiency,
     multiscale,
     placement,
     positional,
     stabilization,
 )
-from depthpde.papers.experiment import Experiment
-from depthpde.sweeps.grid import Plan
-from depthpde.sweeps.scale import Scale
+from depthpde.papers.experiment import Case, Experiment, JudgedBy
+from depthpde.records.evidence import Evidence
+from depthpde.records.findings import Findings
 
-
-class Planner(Protocol):
-    """Makes the plan of one experiment."""
-
-    def __call__(
-        self,
-        scale: Scale = Scale.MINI,
-        *,
-        seeds: int | Sequence[int] = 6,
-        tasks: Sequence[str] | None = None,
-    ) -> Plan:
-        """Return the plan.
-
-        Args:
-            scale: How large.
-            seeds: How many, or which.
-            tasks: Other tasks than the experiment's own.
-        """
-
-
-QUESTIONS: dict[str, Planner] = {
-    placement.NAME: placement.plan,
-    multiscale.NAME: multiscale.plan,
-    multiscale.BY_POSITION: multiscale.plan_by_position,
-    positional.NAME: positional.plan,
-    diffusion_variants.NAME: diffusion_variants.plan,
-    commutation.NAME: commutation.plan,
+EXPERIMENTS: dict[str, Experiment] = {
+    each.name: each
+    for each in (
+        placement.EXPERIMENT,
+        multiscale.EXPERIMENT,
+        multiscale.BY_POSITION,
+        positional.EXPERIMENT,
+        diffusion_variants.EXPERIMENT,
+        commutation.EXPERIMENT,
+        stabilization.EXPERIMENT,
+        discretization.EXPERIMENT,
+        depth_limit.EXPERIMENT,
+        architectures.EXPERIMENT,
+        efficiency.EXPERIMENT,
+    )
 }
-"""Name → the plan that answers it."""
+"""Name → experiment."""
 
-REPRODUCTIONS: dict[str, Experiment] = {
-    stabilization.NAME: stabilization.reproduce,
-    discretization.NAME: discretization.reproduce,
-    depth_limit.NAME: depth_limit.reproduce,
-    architectures.NAME: architectures.reproduce,
-}
-"""Name → the plan whose runs are measured further, and what is made of them."""
+
+def judge_all(grids: Sequence[Evidence], stored: Sequence[Findings]) -> tuple[Findings, ...]:
+    """Judge every grid anew whose experiment reads records, beside what others ended in.
+
+    Args:
+        grids: The grids of a results folder; one that is no experiment's has no claims.
+        stored: Findings that were read; those of a grid judged here give way to what its runs
+            say now.
+    """
+    scales = {each.name: each.scale for each in stored}
+    judged = []
+    for evidence in grids:
+        experiment = EXPERIMENTS.get(evidence.name)
+        if experiment is not None and experiment.judged_by is JudgedBy.RECORDS:
+            scale = scales.get(evidence.name) or scale_of(evidence)
+            judged.append(experiment.judge(Case(scale=scale, evidence=evidence)))
+    names = {each.name for each in judged}
+    return (*judged, *(each for each in stored if each.name not in names))
+
+
+def scale_of(evidence: Evidence) -> str:
+    """Tell by its tasks how large an experiment was."""
+    return "mini" if any(task.endswith("-mini") for task in evidence.tasks) else "full"

@@ -9,9 +9,10 @@ agree.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from depthpde.papers.ablation import (
+from depthpde.papers.ablation.findings import DIVERGENCE, ablation_claims, ablation_table, center
+from depthpde.papers.ablation.variants import (
     BOTH,
     LOOKS,
     NEITHER,
@@ -21,89 +22,45 @@ from depthpde.papers.ablation import (
     TRANSFORMER,
     Ablation,
     Measured,
-    ablation_plan,
     label,
     measure_all,
     shape,
+    variants,
+    weights_of,
 )
-from depthpde.papers.ablation_findings import (
-    DIVERGENCE,
-    ablation_claims,
-    ablation_table,
-    center,
-)
-from depthpde.papers.experiment import Experiment, Log
-from depthpde.papers.fidelity import agreement, continuous_agreement
+from depthpde.papers.experiment import Case, Conclusion, Experiment, JudgedBy
 from depthpde.papers.judgement import corrected, judge, spread
-from depthpde.papers.observation import (
-    first_batch,
-    one_thread,
-    split_of,
-    stranger,
-    trained_model,
-)
-from depthpde.records.findings import Findings, JudgedClaim
-from depthpde.runs.run import RunConfig
-from depthpde.sweeps.executor import Folders
-from depthpde.sweeps.grid import Plan
+from depthpde.records.findings import JudgedClaim
 from depthpde.sweeps.scale import Scale
+from depthpde.threads import one_thread
 
-NAME = "stabilization"
-QUESTION = "What do residuals and norms do to a Transformer and to the PDE it is said to be?"
+if TYPE_CHECKING:
+    from depthpde.sweeps.executor import Folders
+
 TASKS = {
     Scale.QUICK: ("listops",),
     Scale.MINI: ("listops", "mnist", "newsgroups"),
     Scale.FULL: ("listops", "mnist", "newsgroups"),
 }
-
-
 STRANGERS = "two untrained strangers (with each other)"
 CONTINUOUS = "its own equation, four Strang steps a block"
 
 
-def plan(
-    scale: Scale = Scale.MINI,
-    *,
-    seeds: int | Sequence[int] | None = None,
-    tasks: Sequence[str] | None = None,
-) -> Plan:
-    """Return the runs that answer the question.
-
-    Args:
-        scale: How large.
-        seeds: How many, or which.
-        tasks: Other tasks, without their ``-mini``.
-    """
-    starts = shape(scale, tasks or TASKS[scale])
-    return ablation_plan(NAME, QUESTION, starts, seeds=seeds or SEEDS[scale])
-
-
-def answer(
-    made: Plan, folders: Folders, scale: Scale, *, workers: int, log: Log, device: str = "cpu"
-) -> Findings:
-    """Answer the question by the runs of a plan."""
-    found = measure_all(made, folders, LOOKS[scale], workers=workers, log=log, device=device)
-    log("comparing the two systems layer by layer")
+def conclude(case: Case) -> Conclusion:
+    """Measure every run, compare the systems layer by layer, and judge."""
+    found = measure_all(case)
+    case.log("comparing the two systems layer by layer")
     with one_thread():
-        agreed = compare_systems(found, folders, LOOKS[scale].examples)
-    findings = Findings(
-        name=NAME,
-        question=QUESTION,
-        scale=scale.value,
+        agreed = compare_systems(found, weights_of(case)[1], LOOKS[Scale(case.scale)]["examples"])
+    return Conclusion(
         claims=claims(found, agreed),
         tables={
             "by stabilizer (mean ± half the 95 % interval, last layer)": ablation_table(found),
             "agreement of two systems (mean over layers and runs)": agreement_table(agreed),
             "information plane, Transformer (nats, two principal components)": plane_table(found),
         },
-        notes=notes(scale, found),
+        notes=notes(case.scale, found),
     )
-    findings.write(folders.results)
-    return findings
-
-
-reproduce = Experiment(plan, answer)
-"""What `depthpde reproduce` calls."""
 
 
 def claims(found: Ablation, agreed: list[dict[str, Any]]) -> tuple[JudgedClaim, ...]:
@@ -118,6 +75,15 @@ def compare_systems(found: Ablation, folders: Folders, examples: int) -> list[di
 
     Also the standard Transformer with its own continuous equation, and with a stranger.
     """
+    from depthpde.papers.measurements.fidelity import agreement, continuous_agreement
+    from depthpde.papers.measurements.observation import (
+        first_batch,
+        split_of,
+        stranger,
+        trained_model,
+    )
+    from depthpde.runs.run import RunConfig
+
     rows = []
     for (task, seed), standard in found.of(label(TRANSFORMER, BOTH)).items():
         if standard.diverged:
@@ -255,7 +221,7 @@ def plane_table(found: Ablation) -> list[dict[str, Any]]:
     return rows
 
 
-def notes(scale: Scale, found: Ablation) -> tuple[str, ...]:
+def notes(scale: str, found: Ablation) -> tuple[str, ...]:
     """Say what a reader must know before believing the rest."""
     sizes = {int(m.record.result["parameters"]) for m in found.runs.values() if m.record.result}
     said = [
@@ -264,10 +230,23 @@ def notes(scale: Scale, found: Ablation) -> tuple[str, ...]:
         "the simulator is the same network with learned diffusion as a term, Lie splitting, dt = 1",
         DIVERGENCE,
     ]
-    if scale is Scale.QUICK:
+    if scale == Scale.QUICK:
         said.append("quick: a few updates of small models; shows that it works, not what is true")
     return tuple(said)
 
 
 def _failed(layers: Sequence[dict[str, Any]], check: str) -> str:
     return f"{sum(bool(each[check]) for each in layers)}/{len(layers)}"
+
+
+EXPERIMENT = Experiment(
+    name="stabilization",
+    question="What do residuals and norms do to a Transformer and to the PDE it is said to be?",
+    judged_by=JudgedBy.WEIGHTS,
+    variants=variants(),
+    tasks=TASKS.__getitem__,
+    bases=shape,
+    seeds=SEEDS,
+    fixed_tasks=True,
+    conclude=conclude,
+)

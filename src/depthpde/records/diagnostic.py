@@ -84,7 +84,7 @@ def _ranks(
 
 def _value(record: Record, measure: Callable[[Mapping[str, Any]], list[float]]) -> float | None:
     try:
-        values = [float(each) for each in measure(read_probe(record)) if each is not None]
+        values = [float(each) for each in measure(read_probe(record).value) if each is not None]
     except (KeyError, TypeError, AttributeError):
         return None
     return mean(values) if values else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from depthpde.errors import check_name
 from depthpde.records.escape import Escape, escape_rate
@@ -47,6 +47,10 @@ class Evidence:
     runs: Mapping[Cell, Mapping[int, Record]]
     """Cell → seed → finished run."""
     missing: tuple[Missing, ...]
+    compared: dict[str, dict[str, Overall]] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
+    """Variant → comparisons with it that were computed already; see `over_all`."""
 
     def accuracies(self, task: str, variant: str) -> dict[int, float]:
         """Return seed → test accuracy in percent, in the order of seeds."""
@@ -177,13 +181,19 @@ def by_task(evidence: Evidence) -> dict[str, dict[str, Comparison]]:
 
 
 def over_all(evidence: Evidence, *, against: str | None = None) -> dict[str, Overall]:
-    """Compare every variant over the tasks on which it shares a seed with the baseline.
+    """Compare every variant over the tasks on which it shares a seed with the baseline, once.
 
     Args:
         evidence: The runs.
         against: Another variant than the baseline to compare with.
     """
     reference = evidence.baseline if against is None else against
+    if reference not in evidence.compared:
+        evidence.compared[reference] = _over_all(evidence, reference)
+    return evidence.compared[reference]
+
+
+def _over_all(evidence: Evidence, reference: str) -> dict[str, Overall]:
     baseline = {task: evidence.accuracies(task, reference) for task in evidence.tasks}
     variants = {}
     for variant in evidence.variants:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from depthpde.records.record import METRICS, Broken, Record
+from depthpde.records.record import METRICS, Broken, Reading, Record
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,7 +28,7 @@ def validation_curve(records: Sequence[Record]) -> LearningCurve:
 
     A run that ended early keeps its last value, as its model does.
     """
-    return join([read_validations(each) for each in records])
+    return join([read_validations(each).value for each in records])
 
 
 def join(runs: Sequence[Sequence[tuple[int, float]]]) -> LearningCurve:
@@ -51,23 +51,18 @@ def join(runs: Sequence[Sequence[tuple[int, float]]]) -> LearningCurve:
     )
 
 
-def read_validations(record: Record) -> list[tuple[int, float]]:
-    """Return updates and validation accuracies; none where a line cannot be read."""
-    return _read(record)[0]
+def read_validations(record: Record) -> Reading[list[tuple[int, float]]]:
+    """Return updates and validation accuracies, parsed once; none where a line is broken."""
+    return record.keep(METRICS, lambda: _parse(record))
 
 
-def unread_curve(record: Record) -> list[Broken]:
-    """Return why a run's curve is left out; nothing where it is read, or there is none."""
-    why = _read(record)[1]
-    return [Broken(record.folder / METRICS, why)] if why else []
-
-
-def _read(record: Record) -> tuple[list[tuple[int, float]], str]:
-    """Return updates and validation accuracies, and why there are none."""
+def _parse(record: Record) -> Reading[list[tuple[int, float]]]:
+    path = record.folder / METRICS
     try:
         looks = [(int(each["update"]), float(each["accuracy"])) for each in record.validations()]
     except (ValueError, OSError) as error:
-        return [], str(error)
+        return Reading([], Broken(path, str(error)))
     except (KeyError, TypeError) as error:
-        return [], f"every validation must tell an update and an accuracy, but {error!r}"
-    return [(update, value) for update, value in sorted(looks) if math.isfinite(value)], ""
+        why = f"every validation must tell an update and an accuracy, but {error!r}"
+        return Reading([], Broken(path, why))
+    return Reading([(update, value) for update, value in sorted(looks) if math.isfinite(value)])

@@ -12,10 +12,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from depthpde.records.learning_curves import LearningCurve, join
-from depthpde.records.record import Broken, Record
+from depthpde.records.record import Broken, Reading, Record
 from depthpde.records.run_model import site_of
 
 PROBE = "probe.json"
@@ -34,7 +35,7 @@ def depth_curves(records: Sequence[Record]) -> dict[str, LearningCurve]:
     """Join each measure by depth over runs: measure → mean, worst and best."""
     found: dict[str, list[list[tuple[int, float]]]] = {}
     for record in records:
-        for name, values in _mapping(read_probe(record).get("depth")).items():
+        for name, values in _mapping(read_probe(record).value.get("depth")).items():
             if isinstance(values, list) and values:
                 line = [(i, float(v)) for i, v in enumerate(values) if _is_number(v)]
                 found.setdefault(str(name), []).append(line)
@@ -48,7 +49,7 @@ def measured_transfer(records: Sequence[Record]) -> dict[str, tuple[list[float],
     """Return place → frequencies and the mean gain over runs, where all ask the same ones."""
     found: dict[str, list[tuple[list[float], list[float]]]] = {}
     for record in records:
-        for place, said in _mapping(read_probe(record).get("transfer")).items():
+        for place, said in _mapping(read_probe(record).value.get("transfer")).items():
             omega, gain = (_numbers(_mapping(said).get(key)) for key in ("omega", "gain"))
             if omega and len(omega) == len(gain):
                 found.setdefault(_words(place), []).append((omega, gain))
@@ -63,7 +64,7 @@ def measured_bands(records: Sequence[Record]) -> dict[str, dict[str, list[float]
     """Return place → before and after → mean energy in each of four bands."""
     found: dict[str, dict[str, list[list[float]]]] = {}
     for record in records:
-        for place, said in _mapping(read_probe(record).get("bands")).items():
+        for place, said in _mapping(read_probe(record).value.get("bands")).items():
             for when, values in _mapping(said).items():
                 four = _numbers(values)
                 if len(four) == 4:
@@ -74,28 +75,21 @@ def measured_bands(records: Sequence[Record]) -> dict[str, dict[str, list[float]
     }
 
 
-def read_probe(record: Record) -> Mapping[str, Any]:
-    """Return what a run's probe says; nothing where it has none or a broken one."""
-    return _read(record)[0]
+def read_probe(record: Record) -> Reading[Mapping[str, Any]]:
+    """Return what a run's probe says, parsed once; nothing where it has none."""
+    return record.keep(PROBE, lambda: _parse(record.folder / PROBE))
 
 
-def unread_probe(record: Record) -> list[Broken]:
-    """Return why a run's probe is left out; nothing where it is read, or there is none."""
-    why = _read(record)[1]
-    return [Broken(record.folder / PROBE, why)] if why else []
-
-
-def _read(record: Record) -> tuple[Mapping[str, Any], str]:
-    """Return what a run's probe says, and why it says nothing."""
+def _parse(path: Path) -> Reading[Mapping[str, Any]]:
     try:
-        said = json.loads((record.folder / PROBE).read_text(encoding="utf-8"))
+        said = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        return {}, ""
+        return Reading({})
     except (OSError, ValueError, RecursionError) as error:
-        return {}, f"a probe must be JSON, but {error}"
+        return Reading({}, Broken(path, f"a probe must be JSON, but {error}"))
     if not isinstance(said, Mapping):
-        return {}, f"a probe must be an object, got {type(said).__name__}"
-    return said, ""
+        return Reading({}, Broken(path, f"a probe must be an object, got {type(said).__name__}"))
+    return Reading(said)
 
 
 def _words(place: str) -> str:

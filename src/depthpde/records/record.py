@@ -13,17 +13,18 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from depthpde.files import write_json
 
+T = TypeVar("T")
 FORMAT = 1
 RUNS, GRIDS = "runs", "grids"
 CONFIG, ENVIRONMENT, STATUS = "config.json", "environment.json", "status.json"
@@ -56,6 +57,24 @@ FINISHED = frozenset({State.DONE, State.STOPPED, State.DIVERGED})
 
 
 @dataclass(frozen=True, slots=True)
+class Broken:
+    """A folder or file that is no record."""
+
+    path: Path
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reading(Generic[T]):
+    """What a part of a record holds, or why it holds nothing."""
+
+    value: T
+    """Empty where the part is not there, or broken."""
+    broken: Broken | None = None
+    """None where the part was read, or is not there."""
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
     """One run, as its folder tells it."""
 
@@ -72,6 +91,22 @@ class Record:
     """Versions, commit, machine, threads."""
     result: Mapping[str, Any] | None
     """None until the run has finished."""
+    kept: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
+    """Files that were parsed already; see `keep`."""
+
+    def keep(self, name: str, read: Callable[[], T]) -> T:
+        """Read a part of the record once; while the run goes on, whenever it is asked for.
+
+        Args:
+            name: Of the part.
+            read: Parses its file.
+        """
+        if self.result is None:
+            return read()
+        if name not in self.kept:
+            self.kept[name] = read()
+        found: T = self.kept[name]
+        return found
 
     @property
     def task(self) -> str:
@@ -125,14 +160,6 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
-    """A folder or file that is no record."""
-
-    path: Path
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
 class Records:
     """All runs of a results folder."""
 
@@ -178,6 +205,21 @@ class Grid:
             "variants": self.variants,
             "cells": cells,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class Grids:
+    """All grids of a results folder."""
+
+    found: dict[Path, Grid] = field(default_factory=dict)
+    """File → grid, sorted by file."""
+    broken: list[Broken] = field(default_factory=list)
+    """What could not be read, and why."""
+
+    @property
+    def by_name(self) -> dict[str, Grid]:
+        """Name → grid."""
+        return {grid.name: grid for grid in self.found.values()}
 
 
 def run_folder(results: Path, run: str) -> Path:
@@ -267,24 +309,15 @@ def read_grid(path: Path) -> Grid:
     return Grid(name, question, baseline, cells, variants)
 
 
-def read_grids(results: Path) -> dict[str, Grid]:
-    """Return the grids of a results folder by name; a file that is none is left out."""
-    each = [grid for _, grid in _grid_files(results) if isinstance(grid, Grid)]
-    return {grid.name: grid for grid in each}
-
-
-def unread_grids(results: Path) -> list[Broken]:
-    """Return the files of a results folder that should be grids and are none."""
-    return [Broken(path, why) for path, why in _grid_files(results) if isinstance(why, str)]
-
-
-def _grid_files(results: Path) -> Iterator[tuple[Path, Grid | str]]:
-    """Yield every grid's file and its grid, or why it is none."""
+def read_grids(results: Path) -> Grids:
+    """Return the grids of a results folder; a file that is none never hides the others."""
+    grids = Grids()
     for path in sorted((results / GRIDS).glob("*.json")):
         try:
-            yield path, read_grid(path)
+            grids.found[path] = read_grid(path)
         except (ValueError, OSError) as error:
-            yield path, str(error)
+            grids.broken.append(Broken(path, str(error)))
+    return grids
 
 
 def write_grid(results: Path, grid: Grid) -> Path:

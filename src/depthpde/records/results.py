@@ -8,11 +8,10 @@ from pathlib import Path
 
 from depthpde.records.findings import FINDINGS, Findings, read_findings
 from depthpde.records.record import (
-    GRIDS,
     Broken,
     Grid,
     Record,
-    read_grid,
+    read_grids,
     read_records,
 )
 from depthpde.records.ungrouped import UNGROUPED, UngroupedRun, settings_of, ungrouped_grid
@@ -82,12 +81,9 @@ def _local(broken: Broken, place: Path) -> Broken:
 
 
 def _add_grids(place: Path, grids: dict[str, Grid], broken: list[Broken]) -> None:
-    for path in sorted((place / GRIDS).glob("*.json")):
-        try:
-            grid = read_grid(path)
-        except (ValueError, OSError) as error:
-            broken.append(Broken(path, str(error)))
-            continue
+    read = read_grids(place)
+    broken += read.broken
+    for path, grid in read.found.items():
         first = grids.get(grid.name)
         if first is not None:
             grid, other = _joined(first, grid)

@@ -12,13 +12,13 @@ from depthpde import __version__
 from depthpde.files import write_whole
 from depthpde.pages.formatting import format_p, plain, signed
 from depthpde.pages.style import CSS, csp_hash
+from depthpde.papers.registry import judge_all
 from depthpde.records.evidence import gather
 from depthpde.records.findings import typeset
-from depthpde.records.learning_curves import unread_curve
-from depthpde.records.probes import WORDS, unread_probe
+from depthpde.records.learning_curves import read_validations
+from depthpde.records.probes import WORDS, read_probe
 from depthpde.records.record import RUNS, Broken
 from depthpde.records.results import Results, read_results
-from depthpde.report.claims import judge_all
 from depthpde.report.export import write_figures, write_tables
 from depthpde.report.grid_section import GridSection, write_grid_section
 from depthpde.report.provenance import list_environments, run_rows
@@ -124,8 +124,8 @@ def render_page(results: Results, chapters: Sequence[GridSection], *, runs: str 
 def _unread_parts(results: Results) -> list[Broken]:
     """Return the curves and probes that cannot be read, by their paths inside the folder."""
     records = results.records.values()
-    parts = [part for each in records for part in (*unread_curve(each), *unread_probe(each))]
-    return [_local(each) for each in parts]
+    parts = [part for each in records for part in (read_validations(each), read_probe(each))]
+    return [_local(each.broken) for each in parts if each.broken is not None]
 
 
 def _local(part: Broken) -> Broken:

@@ -220,13 +220,13 @@ def _tidy(
                 {
                     "variant": variant,
                     "task": task,
-                    "accuracy": mean(list(runs.values())) if runs else "",
-                    "difference": each.mean if each else "",
-                    "low": interval.low if interval else "",
-                    "high": interval.high if interval else "",
+                    "accuracy": mean(list(runs.values())) if runs else None,
+                    "difference": each.mean if each else None,
+                    "low": interval.low if interval else None,
+                    "high": interval.high if interval else None,
                     "n": each.n if each else len(runs),
-                    "p": each.p if each else "",
-                    "p_holm": each.p_holm if each else "",
+                    "p": each.p if each else None,
+                    "p_holm": each.p_holm if each else None,
                     "runs": " ".join(run.id for _, run in sorted(cell.items())),
                 }
             )

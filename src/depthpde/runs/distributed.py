@@ -13,15 +13,12 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
-from torch import nn
 
 from depthpde.data.reader import read_split
 from depthpde.records.record import RESULT, Record, run_folder
 from depthpde.runs.execute import ensure_prepared, execute
 from depthpde.runs.run import RunConfig
 from depthpde.runs.stages import StageCallback, run_stages
-from depthpde.training.config import TrainingConfig
-from depthpde.training.loop import StepCallback
 from depthpde.training.processes import Processes
 
 
@@ -72,10 +69,20 @@ def execute_distributed(
     *,
     data: Path | None = None,
     prepared: Path | None = None,
+    device: str = "cpu",
     callback: StageCallback | None = None,
     log: Callable[[str], None] = lambda line: None,
 ) -> Record | None:
     """Compute one run by all joined processes; `execute`, where there is one only.
+
+    Args:
+        run: What to compute.
+        results: The results folder.
+        data: Folder with the official files.
+        prepared: Folder of prepared tasks.
+        device: Where this process's model lives; see `own_device`.
+        callback: Asked at the start of every stage; what the leader's returns is told of it.
+        log: Told of anything unusual.
 
     Returns:
         The record for the leader, None for the others.
@@ -88,9 +95,11 @@ def execute_distributed(
         if not processes.leads:
             if not finished:
                 place = ensure_prepared(run, data, prepared)
-                _assist(run, run_folder(results, run.id), place, callback)
+                _assist(run, run_folder(results, run.id), place, device)
             return None
-    return execute(run, results, data=data, prepared=prepared, callback=callback, log=log)
+    return execute(
+        run, results, data=data, prepared=prepared, device=device, callback=callback, log=log
+    )
 
 
 def _started() -> int:
@@ -98,13 +107,8 @@ def _started() -> int:
     return int(os.environ.get("WORLD_SIZE", "1"))
 
 
-def _assist(run: RunConfig, folder: Path, place: Path, callback: StageCallback | None) -> None:
-    """Do a share of every batch of the stages that the leader goes through."""
+def _assist(run: RunConfig, folder: Path, place: Path, device: str) -> None:
+    """Do a share of every batch of the stages that the leader goes through; it alone logs."""
     splits = {name: read_split(place, name) for name in ("train", "validation")}
-
-    def listen(model: nn.Module, stage: TrainingConfig) -> StepCallback:
-        if callback is not None:
-            callback(model, stage)  # it may move the model; the leader alone tells of it
-        return lambda history, now: None
-
-    run_stages(run, run.build(), splits, folder, callback=listen)
+    model = run.build().to(device)
+    run_stages(run, model, splits, folder, callback=lambda *stage: lambda history, now: None)

@@ -61,6 +61,7 @@ def execute(
     *,
     data: Path | None = None,
     prepared: Path | None = None,
+    device: str = "cpu",
     callback: StageCallback | None = None,
     log: Callable[[str], None] = lambda line: None,
 ) -> Record:
@@ -75,6 +76,7 @@ def execute(
         results: The results folder; made if absent.
         data: Folder with the official files, for a task that is not prepared yet.
         prepared: Folder of prepared tasks; the user's cache folder if not given.
+        device: Where the model and its batches live: cpu, cuda, cuda:1 …
         callback: Asked at the start of every stage for what is told of it; see `Progress`.
         log: Told of anything unusual, one line at a time.
     """
@@ -90,7 +92,7 @@ def execute(
             here = remember_environments(folder / ENVIRONMENT, describe_environment())
             write_json(folder / ENVIRONMENT, here)
             place = ensure_prepared(run, data, prepared, log)
-            _compute(run, folder, place, heart, callback, log)
+            _compute(run, folder, place, heart, device, callback, log)
         return read_record(folder)
 
 
@@ -119,11 +121,12 @@ def _compute(
     folder: Path,
     place: Path,
     heart: Heartbeat,
+    device: str,
     callback: StageCallback | None,
     log: Callable[[str], None],
 ) -> None:
     splits = {name: read_split(place, name) for name in SPLITS}
-    model = run.build()
+    model = run.build().to(device)
     before: list[History] = []
 
     def listen(model: nn.Module, stage: TrainingConfig) -> StepCallback:

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any
 
 from torch import nn
@@ -28,7 +29,7 @@ from depthpde.training.config import TrainingConfig
 from depthpde.training.pretraining import PretrainingConfig
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)  # no slots: what is computed once is kept in __dict__
 class RunConfig:
     """One training of one model on one task from one seed."""
 
@@ -65,12 +66,12 @@ class RunConfig:
         if self.pretraining is not None and self.simulator is not None:
             raise ValueError("`pretraining` must be left out for a simulator; it trains as a whole")
 
-    @property
+    @cached_property
     def about(self) -> Task:
         """The task itself, as the protocol changes it."""
         return resolved(TASKS[self.task], self.protocol)[0]
 
-    @property
+    @cached_property
     def id(self) -> str:
         """The run's name: 16 digits of the SHA-256 of all that is not None.
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
+from depthpde.pages.formatting import format_seconds
 from depthpde.records.record import Grid, State
 from depthpde.sweeps.status import CellStatus, cell_statuses, summary
 
@@ -36,16 +37,6 @@ def headline(grid: Grid, cells: list[CellStatus]) -> str:
     if left:
         said.append(f"about {format_seconds(left)} left")
     return " · ".join(said)
-
-
-def format_seconds(seconds: float) -> str:
-    """Return a duration as people say it: 41 s, 3:05 min, 2:10 h."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60}:{whole % 60:02d} min"
-    return f"{whole // 3600}:{whole % 3600 // 60:02d} h"
 
 
 def to_dict(grid: Grid, cells: list[CellStatus]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A place where runs are computed: what every one of them can do, and the simplest, here."""
+"""Executor: where runs are computed, what each one can do; InProcess, the simplest."""
 
 from __future__ import annotations
 
@@ -17,11 +17,7 @@ from depthpde.runs.run import RunConfig
 from depthpde.training.interruption import CAUGHT
 
 if TYPE_CHECKING:
-    from torch import nn
-
     from depthpde.runs.stages import StageCallback
-    from depthpde.training.config import TrainingConfig
-    from depthpde.training.loop import StepCallback
 
 
 class AttemptEnd(StrEnum):
@@ -80,6 +76,14 @@ class Executor(Protocol):
     """Where runs are computed, several at once. Nothing it does raises for one bad run."""
 
     @property
+    def folders(self) -> Folders:
+        """Where its runs find their data and leave their records."""
+
+    @property
+    def local(self) -> bool:
+        """Whether its runs read the tasks that this machine has prepared."""
+
+    @property
     def slots(self) -> int:
         """How many runs it can be given at a time."""
 
@@ -107,6 +111,7 @@ class InProcess:
     """
 
     slots = 1
+    local = True
 
     def __init__(
         self,
@@ -155,7 +160,7 @@ def run_attempt(
     callback: StageCallback | None = None,
     log: Callable[[str], None] = lambda line: None,
 ) -> Attempt:
-    """Compute a run and tell how it ended; every place ends in this call.
+    """Compute a run and tell how it ended; every executor ends in this call.
 
     Args:
         run: What.
@@ -164,11 +169,6 @@ def run_attempt(
         callback: Asked at the start of every stage for what is told of it.
         log: Told of anything unusual.
     """
-
-    def move(model: nn.Module, stage: TrainingConfig) -> StepCallback:
-        model.to(device)
-        return callback(model, stage) if callback is not None else lambda history, point: None
-
     try:
         prepare_once(run, folders, log)
         record = execute(
@@ -176,7 +176,8 @@ def run_attempt(
             folders.results,
             data=folders.data,
             prepared=folders.prepared,
-            callback=move,
+            device=device,
+            callback=callback,
             log=log,
         )
     except BusyError as error:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from depthpde.data.protocol import STRICT
 from depthpde.errors import check_name, check_positive
-from depthpde.models.config import ModelConfig
 from depthpde.records.record import GRIDS, Cell, Grid, read_grid, write_grid
-from depthpde.runs.presets import Preset, preset
-from depthpde.runs.run import RunConfig
-from depthpde.training.config import TrainingConfig
+
+if TYPE_CHECKING:  # a plan is described without torch; its runs import it
+    from depthpde.runs.presets import Preset
+    from depthpde.runs.run import RunConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +49,13 @@ class Variant:
                 )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)  # no slots: what is computed once is kept in __dict__
 class Plan:
-    """Which runs answer one question."""
+    """Which runs answer one question.
+
+    plan = Plan(name="width", question="?", variants=[Variant("wide", model={"dim": 64})],
+                bases=bases("mini", ["listops-mini"]), seeds=3)
+    """
 
     name: str
     """Of the grid's file: letters, digits, dots, dashes and underscores."""
@@ -80,29 +86,35 @@ class Plan:
         for name, values in (asked | {"bases": list(self.bases)}).items():
             if not values:
                 raise ValueError(f"`{name}` must hold at least one, got none")
-            twice = [each for each in values if values.count(each) > 1]
-            if twice:
-                raise ValueError(f"`{name}` must differ from each other, got {twice[0]!r} twice")
+            first, times = Counter(values).most_common(1)[0]
+            if times > 1:
+                raise ValueError(f"`{name}` must differ from each other, got {first!r} twice")
         chosen = self.baseline or labels[0]
         object.__setattr__(self, "baseline", check_name("baseline", chosen, labels))
 
-    @property
-    def cells(self) -> list[tuple[Cell, RunConfig]]:
+    @cached_property
+    def cells(self) -> tuple[tuple[Cell, RunConfig], ...]:
         """Every cell and its run, seed by seed: a sweep that is cut short leaves whole pairs."""
+        # A seed changes no other setting, so each config is built and checked for one seed only.
+        first, *_ = self._seeds
+        runs = {
+            (task, variant.label): self._run(task, base, variant, first)
+            for task, base in self.bases.items()
+            for variant in self.variants
+        }
         found = []
         for seed in self._seeds:
-            for task, base in self.bases.items():
-                for variant in self.variants:
-                    run = self._run(task, base, variant, seed)
-                    found.append((Cell(task, variant.label, seed, run.id), run))
-        return found
+            for (task, label), like in runs.items():
+                run: RunConfig = replace(like, seed=seed)
+                found.append((Cell(task, label, seed, run.id), run))
+        return tuple(found)
 
-    @property
-    def runs(self) -> list[RunConfig]:
+    @cached_property
+    def runs(self) -> tuple[RunConfig, ...]:
         """The runs in order, each once: two cells of equal settings share one."""
-        return list({cell.run: run for cell, run in self.cells}.values())
+        return tuple({cell.run: run for cell, run in self.cells}.values())
 
-    @property
+    @cached_property
     def grid(self) -> Grid:
         """What the results folder is told."""
         words = {each.label: {"words": each.words} for each in self.variants}
@@ -153,6 +165,8 @@ class Plan:
         return list(self.seeds)
 
     def _run(self, task: str, base: Preset, variant: Variant, seed: int) -> RunConfig:
+        from depthpde.runs.run import RunConfig
+
         try:
             return RunConfig.from_dict(
                 {
@@ -184,6 +198,10 @@ def bases(
         model: Fields of the ModelConfig to change.
         training: Fields of the TrainingConfig to change.
     """
+    from depthpde.models.config import ModelConfig
+    from depthpde.runs.presets import preset
+    from depthpde.training.config import TrainingConfig
+
     found = {}
     for task in tasks:
         base = preset(name, task)
@@ -201,11 +219,15 @@ def _place(cell: Cell) -> tuple[str, str, int]:
 
 def _base_fields(base: Preset) -> dict[str, Any]:
     """Return what a preset says of the run besides model and training, such as pretraining."""
+    from depthpde.runs.run import RunConfig
+
     shared = {each.name for each in fields(RunConfig)} & {each.name for each in fields(base)}
     return {name: _plain(getattr(base, name)) for name in shared - {"model", "training"}}
 
 
 def _known(values: Mapping[str, Any]) -> dict[str, Any]:
+    from depthpde.runs.run import RunConfig
+
     names = [each.name for each in fields(RunConfig)]
     return {check_name("run", key, names): _plain(value) for key, value in values.items()}
 

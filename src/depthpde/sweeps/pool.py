@@ -9,13 +9,14 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO, Any
 
 from depthpde.errors import check_positive
 from depthpde.runs.run import RunConfig
-from depthpde.sweeps.executor import Attempt, AttemptEnd, Folders
+from depthpde.sweeps.executor import Attempt, AttemptEnd, Executor, Folders, InProcess
 
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 GRACE = 60.0
@@ -35,6 +36,8 @@ class Pool:
         threads: Of each worker; its share of the cores unless given.
         device: Where a run's tensors live.
     """
+
+    local = True
 
     def __init__(
         self,
@@ -166,6 +169,28 @@ class _Worker:
         how = f"by {signal.Signals(-code).name}" if code < 0 else f"with code {code}"
         how += " (out of memory?)" if -code == signal.SIGKILL else ""
         return f"the worker ended {how}" + (f"; its last words: {lines[-1]}" if lines else "")
+
+
+def local_executor(
+    folders: Folders,
+    workers: int,
+    *,
+    nice: int = 0,
+    device: str = "cpu",
+    look: Callable[[], None] = lambda: None,
+) -> Executor:
+    """Return the executor for a number of processes on this machine.
+
+    Args:
+        folders: Where.
+        workers: How many; 0 computes in this process.
+        nice: As for a `Pool`.
+        device: Where a run's tensors live.
+        look: Called after every update that this process computes itself.
+    """
+    if workers == 0:
+        return InProcess(folders, device=device, callback=lambda *stage: lambda *now: look())
+    return Pool(folders, workers, nice=nice, device=device)
 
 
 def cores() -> int:

@@ -42,6 +42,8 @@ class RayCluster:
         device: Where a run's tensors live.
     """
 
+    local = False
+
     def __init__(
         self,
         folders: Folders,

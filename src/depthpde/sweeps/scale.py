@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-from depthpde.runs.presets import Preset
 from depthpde.sweeps.grid import bases
+
+if TYPE_CHECKING:
+    from depthpde.runs.presets import Preset
 
 ARENA = ("listops", "text", "retrieval", "image", "pathfinder")
 """Long Range Arena's five tasks; the mini ones are called the same with ``-mini``."""

@@ -30,6 +30,7 @@ class Slurm:
     """
 
     slots = UNLIMITED
+    local = False
 
     def __init__(
         self,

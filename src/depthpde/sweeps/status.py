@@ -9,8 +9,10 @@ from typing import Any
 
 from depthpde.records.record import (
     FINISHED,
+    Broken,
     Cell,
     Grid,
+    Reading,
     Record,
     State,
     read_record,
@@ -78,8 +80,11 @@ def seconds_left(runs: list[CellStatus]) -> float | None:
     if not left:
         return 0.0
     running = [each for each in left if each.state is State.RUNNING]
+    typical = _typical_seconds(runs)
     parts = [
-        each.seconds if each in running and each.seconds is not None else _typical(each, runs)
+        each.seconds
+        if each.state is State.RUNNING and each.seconds is not None
+        else next((typical[alike] for alike in _alike(each) if alike in typical), None)
         for each in left
     ]
     known = [each for each in parts if each is not None]
@@ -91,12 +96,13 @@ def seconds_left(runs: list[CellStatus]) -> float | None:
     )
 
 
-def _cell_status(cell: Cell, record: Record | str | None) -> CellStatus:
+def _cell_status(cell: Cell, read: Reading[Record | None]) -> CellStatus:
     here = (cell.task, cell.variant, cell.seed, cell.run)
+    if read.broken is not None:
+        return CellStatus(*here, State.FAILED, error=read.broken.reason)
+    record = read.value
     if record is None:
         return CellStatus(*here, State.PENDING)
-    if isinstance(record, str):
-        return CellStatus(*here, State.FAILED, error=record)
     status, result = record.status, record.result
     update, updates = int(status.get("update", 0)), int(status.get("updates", 0))
     seconds = None
@@ -109,22 +115,26 @@ def _cell_status(cell: Cell, record: Record | str | None) -> CellStatus:
     return CellStatus(*here, record.state, update, updates, record.accuracy, seconds, error)
 
 
-def _read(folder: Path) -> Record | str | None:
-    """Return a run's record, why it cannot be read, or None where nothing has been done."""
+def _read(folder: Path) -> Reading[Record | None]:
+    """Return a run's record, or why it cannot be read; None where nothing has been done."""
     try:
-        return read_record(folder)
+        return Reading(read_record(folder))
     except FileNotFoundError:
-        return None
+        return Reading(None)
     except (ValueError, OSError) as error:
-        return str(error)
+        return Reading(None, Broken(folder, str(error)))
 
 
-def _typical(cell: CellStatus, runs: list[CellStatus]) -> float | None:
-    done = [each for each in runs if each.state in FINISHED and each.seconds is not None]
-    alike = (
-        [each for each in done if (each.task, each.variant) == (cell.task, cell.variant)]
-        or [each for each in done if each.task == cell.task]
-        or done
-    )
-    times = [each.seconds for each in alike if each.seconds is not None]
-    return sum(times) / len(times) if times else None
+def _typical_seconds(runs: list[CellStatus]) -> dict[tuple[str, ...], float]:
+    """Return the mean time of finished runs: by task and variant, by task, and of all."""
+    times: dict[tuple[str, ...], list[float]] = {}
+    for each in runs:
+        if each.state in FINISHED and each.seconds is not None:
+            for alike in _alike(each):
+                times.setdefault(alike, []).append(each.seconds)
+    return {alike: sum(each) / len(each) for alike, each in times.items()}
+
+
+def _alike(cell: CellStatus) -> tuple[tuple[str, ...], ...]:
+    """Name the groups that a cell belongs to, the narrowest first."""
+    return (cell.task, cell.variant), (cell.task,), ()

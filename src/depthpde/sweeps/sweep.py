@@ -1,4 +1,4 @@
-"""sweep(runs, place) → Outcome: every run recorded once, whatever happens to some of them."""
+"""sweep(runs, executor) → Outcome: every run recorded once, whatever happens to some of them."""
 
 from __future__ import annotations
 
@@ -44,18 +44,20 @@ class Outcome:
     """Runs that were recorded before."""
     failed: dict[str, str] = field(default_factory=dict)
     """Id → why."""
+    waiting: int = 0
+    """Runs whose data are missing; the same command computes them once they are there."""
     interrupted: bool = False
     """Whether a signal ended it; the same command goes on."""
 
     @property
     def exit_code(self) -> int:
-        """What a command returns: 0, 1 where runs failed, 130 where it was interrupted."""
-        return 130 if self.interrupted else int(bool(self.failed))
+        """What a command returns: 0, 1 where runs failed or wait, 130 where interrupted."""
+        return 130 if self.interrupted else int(bool(self.failed or self.waiting))
 
 
 def sweep(
     runs: Sequence[RunConfig],
-    place: Executor,
+    executor: Executor,
     results: Path,
     *,
     retries: int = 2,
@@ -70,13 +72,13 @@ def sweep(
 
     Args:
         runs: What.
-        place: Where; closed at the end.
+        executor: Where; closed at the end.
         results: The results folder.
         retries: How often a run whose worker died is tried again.
         retry_failed: Try runs again that failed in an earlier sweep.
         callback: Told of every end, and None twice a second.
     """
-    going = _Sweep(place, results, retries, callback)
+    going = _Sweep(executor, results, retries, callback)
     try:
         results.mkdir(parents=True, exist_ok=True)
         for run in runs:
@@ -88,7 +90,7 @@ def sweep(
                 going.fill(claims)
                 going.look(claims)
     finally:
-        place.close()
+        executor.close()
     return going.outcome
 
 
@@ -131,12 +133,13 @@ class _Sweep:
 
     def __init__(
         self,
-        place: Executor,
+        executor: Executor,
         results: Path,
         retries: int,
         callback: Callable[[Attempt | None], None],
     ) -> None:
-        self.place, self.results, self.retries, self.callback = place, results, retries, callback
+        self.executor, self.results, self.retries = executor, results, retries
+        self.callback = callback
         self.waiting: deque[RunConfig] = deque()
         self.flying: dict[str, RunConfig] = {}
         self.outcome = Outcome()
@@ -158,12 +161,12 @@ class _Sweep:
         if not self.outcome.interrupted:
             self.outcome.interrupted = True
             self.waiting.clear()
-            self.place.stop()
+            self.executor.stop()
 
     def fill(self, claims: Claims) -> None:
         """Give runs away while there is room."""
         for _ in range(len(self.waiting)):
-            if len(self.flying) >= self.place.slots:
+            if len(self.flying) >= self.executor.slots:
                 return
             run = self.waiting.popleft()
             due = time.monotonic() >= self.not_before.get(run.id, 0.0)
@@ -174,13 +177,13 @@ class _Sweep:
                 claims.release(run.id)
             else:
                 self.flying[run.id] = run
-                self.place.start(run)
+                self.executor.start(run)
 
     def look(self, claims: Claims) -> None:
         """Wait a moment for runs to end, and settle those that did."""
         if not self.flying:
             time.sleep(TICK if self.waiting else 0.0)
-        for ended in self.place.wait(TICK) if self.flying else ():
+        for ended in self.executor.wait(TICK) if self.flying else ():
             run = self.flying.pop(ended.run)
             self._settle(run, ended)
             claims.release(run.id)

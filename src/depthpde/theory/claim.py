@@ -9,11 +9,12 @@ that breaks one hypothesis of the theorem, measured in the same way, which the c
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
+
+from depthpde.threads import one_thread
 
 
 class Relation(StrEnum):
@@ -179,7 +180,7 @@ def examine(claim: Claim) -> Finding:
     Deterministic: every random field has its own seeded stream, and one thread does the sums, so
     that their order is the same on every machine (and small matrices never wait for a second).
     """
-    with _one_thread():
+    with one_thread():
         evidence, refutation = claim.measure(), claim.refute()
     return Finding(
         name=claim.name,
@@ -203,18 +204,6 @@ def line(
         y=tuple(_round(float(each)) for each in y),
         role=role,
     )
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _round(value: float) -> float:

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from depthpde.pages.formatting import format_number, plain, short_tasks
+from depthpde.pages.formatting import format_number, format_seconds, plain, short_tasks
 from depthpde.records.record import Cell, Grid, State
 from depthpde.records.statistics.paired import mean
 from depthpde.web.index import Snapshot
-from depthpde.web.states import STATE_BADGES, StateBadge, format_seconds
+from depthpde.web.states import STATE_BADGES, StateBadge
 
 TOLD = 50
 """Problems of one kind that a page tells one by one."""

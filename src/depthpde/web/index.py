@@ -257,7 +257,7 @@ class Index:
         if first is None or entry.update < first.update:
             first = self._first[entry.id] = entry
         made, took = entry.update - first.update, entry.heartbeat - first.heartbeat
-        if entry.eta_seconds is not None or made <= 0 or took <= 0:
+        if made <= 0 or took <= 0:
             return entry
         return replace(entry, eta_seconds=(entry.updates - entry.update) * took / made)
 
@@ -286,7 +286,7 @@ def summarize(record: Record) -> RunEntry:
         updates=int(status.get("updates", 0)),
         accuracy=record.accuracy,
         error=str(status.get("error", "")),
-        eta_seconds=None if status.get("eta_seconds") is None else float(status["eta_seconds"]),
+        eta_seconds=None,  # the index knows its pace
         settings=settings_of(record.config),
     )
 

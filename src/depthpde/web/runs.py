@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from depthpde.pages.formatting import format_number, format_size, plain
+from depthpde.pages.formatting import format_number, format_seconds, format_size, plain
 from depthpde.records.record import METRICS, Record, State
 from depthpde.records.run_model import site_of
 from depthpde.web.diagnosis import DOCTOR, PROBE, last_verdicts
 from depthpde.web.diagnosis import DoctorEntry as Doctor
 from depthpde.web.index import Index, Snapshot
 from depthpde.web.live import Event, read_tail, thin
-from depthpde.web.states import STATE_BADGES, StateBadge, format_seconds
+from depthpde.web.states import STATE_BADGES, StateBadge
 
 Facts = tuple[tuple[str, str], ...]
 

@@ -27,14 +27,3 @@ STATE_BADGES = {
     State.PENDING: StateBadge("○", "pending", "quiet"),
 }
 """In the order of a legend."""
-
-
-def format_seconds(seconds: float) -> str:
-    """Write a span of time as a person would: two units at most."""
-    whole = max(0, round(seconds))
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02d} s" if whole < 600 else f"{whole // 60} min"
-    hours, minutes = divmod(whole // 60, 60)
-    return f"{hours} h {minutes:02d} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from depthpde.papers.extra_tables import became, extra_tables, left_out, went
 from depthpde.records.evidence import Evidence, over_all
 from depthpde.records.record import Record
-from depthpde.report.extra_tables import became, extra_tables, left_out, went
 
 STEM = "encoder.placed.layers.after_embedding.layer"
 

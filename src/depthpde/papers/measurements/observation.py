@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -37,6 +36,7 @@ from depthpde.shapes import Field, Mask
 from depthpde.simulator.learned import LanguageSimulator, Simulator
 from depthpde.simulator.transcribe import follow
 from depthpde.sweeps.executor import Folders
+from depthpde.threads import one_thread
 from depthpde.training.evaluate import cross_entropy, model_inputs, predict
 
 FORMAT, FILE = 1, "dynamics.json"
@@ -87,17 +87,6 @@ def observe(record: Record, folders: Folders, look: Observation) -> dict[str, An
         }
     write_json(path, found)
     return found
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Compute with one thread: in fields this small, threads wait more than they work."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def measure(model: Pretrained, split: Split, look: Observation) -> dict[str, Any] | None:

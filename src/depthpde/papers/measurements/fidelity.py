@@ -23,7 +23,7 @@ from depthpde.measures.drift import centred_cosine, cosine, linear_cka
 from depthpde.models.block import Block
 from depthpde.models.pretrained import Pretrained
 from depthpde.operators.interaction import attention_weights
-from depthpde.papers.observation import by_layer
+from depthpde.papers.measurements.observation import by_layer
 from depthpde.shapes import Field, Mask
 from depthpde.simulator.simulate import simulate
 from depthpde.simulator.transcribe import follow, transcribe

@@ -12,43 +12,39 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from depthpde.layers.stabilizer import Stabilizer
-from depthpde.models.config import ModelConfig
-from depthpde.papers.experiment import Log
-from depthpde.papers.observation import Observation, observe
-from depthpde.records.record import Record, State, read_record, run_folder
-from depthpde.runs.execute import ensure_prepared
-from depthpde.runs.presets import Preset
-from depthpde.simulator.config import SimulatorConfig
-from depthpde.sweeps.executor import Executor, Folders, InProcess
+from depthpde.papers.experiment import Case
+from depthpde.records.record import Record, State
 from depthpde.sweeps.grid import Plan, Variant, bases
-from depthpde.sweeps.pool import Pool
 from depthpde.sweeps.scale import Scale
-from depthpde.sweeps.sweep import sweep
-from depthpde.training.config import TrainingConfig
+
+if TYPE_CHECKING:
+    from depthpde.runs.presets import Preset
+    from depthpde.sweeps.executor import Folders
 
 BOTH, NO_RESIDUAL, NO_NORM, NEITHER = "both", "no residual", "no norm", "neither"
-STABILIZERS = {
-    BOTH: Stabilizer(),
-    NO_RESIDUAL: Stabilizer(residual=False),
-    NO_NORM: Stabilizer(norm="none"),
-    NEITHER: Stabilizer(norm="none", residual=False),
+_WHOLE = {"norm": "pre", "kind": "layer", "residual": True, "deepnorm": False}
+STABILIZERS: dict[str, dict[str, Any]] = {
+    BOTH: _WHOLE,
+    NO_RESIDUAL: _WHOLE | {"residual": False},
+    NO_NORM: _WHOLE | {"norm": "none"},
+    NEITHER: _WHOLE | {"norm": "none", "residual": False},
 }
-"""What is left of the stabilizer, by what is missing."""
+"""What is left of the `Stabilizer`, by what is missing."""
 TRANSFORMER, SIMULATOR = "Transformer", "simulator"
-SYSTEMS = {
-    TRANSFORMER: None,
-    SIMULATOR: SimulatorConfig(method="lie", steps=1, diffusion=0.1),
+SYSTEMS: dict[str, dict[str, Any]] = {
+    TRANSFORMER: {},
+    SIMULATOR: {"simulator": {"method": "lie", "steps": 1, "diffusion": 0.1}},
 }
-"""How each system goes through depth."""
+"""How each system goes through depth: fields of its runs."""
 SEEDS = {Scale.QUICK: 3, Scale.MINI: 6, Scale.FULL: 6}
-LOOKS = {
-    Scale.QUICK: Observation(examples=16, informed=512, tangents=2),
-    Scale.MINI: Observation(),
-    Scale.FULL: Observation(informed=1024),
+LOOKS: dict[Scale, dict[str, int]] = {
+    Scale.QUICK: {"examples": 16, "informed": 512, "tangents": 2},
+    Scale.MINI: {"examples": 32, "informed": 512, "tangents": 4},
+    Scale.FULL: {"examples": 32, "informed": 1024, "tangents": 4},
 }
+"""How much of the test split is looked at: fields of an `Observation`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,37 +111,27 @@ def label(system: str, stabilizer: str) -> str:
     return f"{system}, {stabilizer}"
 
 
-def ablation_plan(
-    name: str,
-    question: str,
-    tasks: Mapping[str, Preset],
-    *,
-    seeds: int | Sequence[int],
-    systems: Sequence[str] = tuple(SYSTEMS),
-) -> Plan:
-    """Plan all combinations of stabilizers in each system.
+def variants(systems: Sequence[str] = tuple(SYSTEMS)) -> tuple[Variant, ...]:
+    """Return all combinations of stabilizers in each system.
 
     Args:
-        name: Of the grid.
-        question: What it asks.
-        tasks: Task → what all variants start from.
-        seeds: How many, or which.
         systems: Which of `SYSTEMS`.
     """
-    variants = [
+    return tuple(
         Variant(
             label(system, words),
             f"{words} of residual and norm, in the {system}",
-            model={"stabilizer": _settings(stabilizer)},
-            run={} if SYSTEMS[system] is None else {"simulator": SYSTEMS[system]},
+            model={"stabilizer": settings},
+            run=SYSTEMS[system],
         )
         for system in systems
-        for words, stabilizer in STABILIZERS.items()
-    ]
-    return Plan(name=name, question=question, variants=variants, bases=tasks, seeds=seeds)
+        for words, settings in STABILIZERS.items()
+    )
 
 
-def shape(scale: Scale, tasks: Sequence[str], *, blocks: int = 6, **model: Any) -> dict[str, Any]:
+def shape(
+    scale: Scale, tasks: Sequence[str], *, blocks: int = 6, **model: Any
+) -> dict[str, Preset]:
     """Return what the models of paper B start from: six blocks (quick: four).
 
     Args:
@@ -171,62 +157,30 @@ def shape(scale: Scale, tasks: Sequence[str], *, blocks: int = 6, **model: Any) 
     )
 
 
-def compute(
-    plan: Plan, folders: Folders, *, workers: int, log: Log, device: str = "cpu"
-) -> dict[tuple[str, str, int], Record]:
-    """Compute the runs of a plan that are not recorded yet, and return all of them.
+def measure_all(case: Case) -> Ablation:
+    """Measure every run of a case; what was measured before is read."""
+    from depthpde.papers.measurements.observation import Observation, observe
 
-    A run that failed before is tried again.
-
-    Args:
-        plan: Which runs.
-        folders: Where data are found and records left.
-        workers: Processes; 1 computes in this one.
-        log: Told how it goes.
-        device: Where a run's tensors live.
-    """
-    for run in {run.task: run for run in plan.runs}.values():
-        ensure_prepared(run, folders.data, folders.prepared, log)  # a missing file is told at once
-    plan.write(folders.results)
-    place: Executor = InProcess(folders, log=log, device=device)
-    if workers > 1:
-        place = Pool(folders, workers, device=device)
-    outcome = sweep(plan.runs, place, folders.results, retry_failed=True)
-    log(f"{outcome.recorded} runs computed, {outcome.skipped} were recorded before")
-    if outcome.interrupted:
-        raise KeyboardInterrupt
-    if outcome.failed:
-        why = next(iter(outcome.failed.values()))
-        raise ValueError(
-            f"all {len(plan.runs)} runs must be recorded, got {len(outcome.failed)} that failed, "
-            f"the first because: {why}; mend the cause and reproduce again: what is recorded stays"
-        )
-    return {
-        (cell.task, cell.variant, cell.seed): read_record(run_folder(folders.results, cell.run))
-        for cell, _ in plan.cells
-    }
-
-
-def measure_all(
-    plan: Plan, folders: Folders, look: Observation, *, workers: int, log: Log, device: str = "cpu"
-) -> Ablation:
-    """Compute a plan and measure every run of it."""
-    records = compute(plan, folders, workers=workers, log=log, device=device)
-    log(f"measuring {len(records)} models")
+    plan, folders = weights_of(case)
+    look = Observation(**LOOKS[Scale(case.scale)])
+    case.log(f"measuring {len(case.records)} models")
     measured = {
-        key: Measured(record, observe(record, folders, look)) for key, record in records.items()
+        key: Measured(record, observe(record, folders, look))
+        for key, record in case.records.items()
     }
     return Ablation(plan, measured)
 
 
-def _settings(stabilizer: Stabilizer) -> dict[str, Any]:
-    return {
-        "norm": str(stabilizer.norm),
-        "kind": str(stabilizer.kind),
-        "residual": stabilizer.residual,
-        "deepnorm": stabilizer.deepnorm,
-    }
+def weights_of(case: Case) -> tuple[Plan, Folders]:
+    """Return the plan and the folders of a case that is judged by weights."""
+    assert case.plan is not None, "an experiment that reads weights is given its plan"
+    assert case.folders is not None, "and the folders that hold them"
+    return case.plan, case.folders
 
 
 def _preset(model: Mapping[str, Any], training: Mapping[str, Any]) -> Preset:
+    from depthpde.models.config import ModelConfig
+    from depthpde.runs.presets import Preset
+    from depthpde.training.config import TrainingConfig
+
     return Preset(model=ModelConfig(**model), training=TrainingConfig(**training))

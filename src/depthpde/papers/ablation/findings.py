@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from depthpde.papers.ablation import (
+from depthpde.papers.ablation.variants import (
     BOTH,
     NEITHER,
     NO_NORM,

@@ -1,0 +1,1 @@
+"""The ablation of stabilizers that all of paper B's experiments share."""

@@ -1,0 +1,131 @@
+"""reproduce(experiment, folders) → Reproduction: compute what is missing, judge, write it down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from depthpde.papers.experiment import Case, Experiment, JudgedBy, Key, Log
+from depthpde.records.evidence import gather
+from depthpde.records.findings import FINDINGS, Findings, check_scale, read_findings
+from depthpde.records.record import Record, is_recorded, read_record, read_records, run_folder
+from depthpde.sweeps.grid import Plan
+from depthpde.sweeps.scale import Scale
+
+if TYPE_CHECKING:
+    from depthpde.sweeps.executor import Folders
+    from depthpde.sweeps.sweep import Outcome
+
+Compute = Callable[[Plan], "Outcome"]
+"""Computes what a plan lacks; `compute` of the sweeps, with an executor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reproduction:
+    """What an experiment ended in."""
+
+    findings: Findings | None
+    """None where it was interrupted before anything could be judged."""
+    exit_code: int = 0
+    """Of the command: 0, 1 where runs failed or wait, 130 where it was interrupted."""
+
+
+def reproduce(
+    experiment: Experiment,
+    folders: Folders,
+    *,
+    scale: Scale = Scale.MINI,
+    seeds: int | None = None,
+    tasks: Sequence[str] | None = None,
+    compute: Compute | None = None,
+    log: Log = lambda line: None,
+) -> Reproduction:
+    """Compute the runs that an experiment lacks, judge its claims, and write the findings.
+
+    Args:
+        experiment: Which.
+        folders: The results folder, whose records are not computed again; and the data.
+        scale: How large.
+        seeds: How many; the experiment's own number unless given.
+        tasks: Other tasks than the experiment's own.
+        compute: How runs are computed; None trains nothing and judges what is recorded.
+        log: Told how it goes.
+    """
+    check_scale(folders.results, experiment.name, scale.value)
+    if experiment.judged_by is JudgedBy.MACHINE:
+        case = Case(scale=scale.value, rounds=seeds, log=log)
+        return _judged(experiment, case, folders.results, 0)
+    plan = experiment.plan(scale, seeds=seeds, tasks=tasks)
+    if experiment.judged_by is JudgedBy.WEIGHTS:
+        _check_whole(plan, folders.results)
+    elif compute is None:
+        _check_any(plan, folders.results)
+    outcome = None if compute is None else compute(plan)
+    if outcome is not None:
+        log(f"{outcome.recorded} runs computed, {outcome.skipped} were recorded before")
+        if outcome.interrupted:
+            return Reproduction(None, outcome.exit_code)
+    code = 0 if outcome is None else outcome.exit_code
+    if experiment.judged_by is JudgedBy.WEIGHTS:
+        records = _all_records(plan, folders.results, outcome)
+        case = Case(scale=scale.value, records=records, plan=plan, folders=folders, log=log)
+    else:
+        grid, found = plan.grid_in(folders.results), read_records(folders.results).found
+        case = Case(scale=scale.value, evidence=gather(grid, found), log=log)
+    return _judged(experiment, case, folders.results, code)
+
+
+def stored_findings(experiment: Experiment, results: Path) -> Findings:
+    """Return what an experiment ended in before: all that is kept of a machine's measurements."""
+    path = results / FINDINGS / f"{experiment.name}.json"
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} must hold what was measured; measure it without --judge")
+    return read_findings(path)
+
+
+def _judged(experiment: Experiment, case: Case, results: Path, code: int) -> Reproduction:
+    findings = experiment.judge(case)
+    findings.write(results)
+    return Reproduction(findings, code)
+
+
+def _all_records(plan: Plan, results: Path, outcome: Outcome | None) -> dict[Key, Record]:
+    """Return every run of a plan; refuse to judge a part of them by their weights."""
+    lacking = [each.id for each in plan.runs if not is_recorded(results, each.id)]
+    if lacking:
+        failed = {} if outcome is None else outcome.failed
+        waiting = 0 if outcome is None else outcome.waiting
+        why = f", the first failed because: {next(iter(failed.values()))}" if failed else ""
+        why += f", {waiting} wait for their data" if waiting else ""
+        advice = "mend the cause and go on" if why else "compute the rest without --judge, or"
+        raise ValueError(
+            f"{results} must hold all {len(plan.runs)} runs of {plan.name!r} at this scale and "
+            f"number of seeds, got {len(plan.runs) - len(lacking)}{why}; {advice} with: depthpde "
+            f"sweep {plan.name}"
+        )
+    return {
+        (cell.task, cell.variant, cell.seed): read_record(run_folder(results, cell.run))
+        for cell, _ in plan.cells
+    }
+
+
+def _check_any(plan: Plan, results: Path) -> None:
+    """Refuse to judge nothing."""
+    if not any(is_recorded(results, each.id) for each in plan.runs):
+        raise FileNotFoundError(
+            f"{results} must hold runs of {plan.name!r} at this scale, got none; compute them "
+            f"without --judge, or with: depthpde sweep {plan.name}"
+        )
+
+
+def _check_whole(plan: Plan, results: Path) -> None:
+    """Refuse to answer by a part of what is recorded: its findings would replace the whole's."""
+    there = {cell.seed for cell in plan.grid_in(results).cells}
+    asked = {cell.seed for cell, _ in plan.cells}
+    if there - asked:
+        raise ValueError(
+            f"`seeds` must be no fewer than {results} holds for {plan.name!r}, {len(there)}, got "
+            f"{len(asked)}; choose another folder with --out"
+        )

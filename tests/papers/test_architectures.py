@@ -1,0 +1,31 @@
+"""A vision Transformer and a decoder, each on a task of its own."""
+
+import pytest
+
+from depthpde.papers.ablation.variants import SYSTEMS
+from depthpde.papers.architectures import EXPERIMENT, TASKS, architecture_of
+from depthpde.records.statistics.paired import too_few
+from depthpde.sweeps.scale import Scale
+
+
+def test_the_architectures_are_what_they_are_called():
+    runs = {run.task: run for run in EXPERIMENT.plan(Scale.MINI, seeds=1).runs}
+    assert set(runs) == {"mnist-mini", "wikitext2-mini"}
+    vision = [run for run in EXPERIMENT.plan(Scale.MINI, seeds=1).runs if run.task == "mnist-mini"]
+    built = {type(run.build()).__name__ for run in vision}
+    assert built == {"VisionTransformer", "Simulator"}
+    assert {(run.model.patch, run.model.grid, run.model.prefix) for run in vision} == {
+        (2, (7, 7), 1)
+    }
+    assert type(runs["wikitext2-mini"].build()).__name__ == "LanguageSimulator"
+    assert architecture_of("mnist-mini") == "vision Transformer"
+    looks = {task: run.training.evaluate_every for task, run in runs.items()}
+    assert looks == {"mnist-mini": 100, "wikitext2-mini": 400}
+
+
+@pytest.mark.parametrize("scale", [Scale.MINI, Scale.FULL])
+def test_the_seeds_of_one_task_can_bear_out_claims_that_are_corrected_together(scale):
+    tested = len(TASKS) * len(SYSTEMS) * 5
+    seeds = EXPERIMENT.seeds[scale]
+    assert too_few(seeds, comparisons=tested) is None
+    assert too_few(seeds - 1, comparisons=tested) is not None

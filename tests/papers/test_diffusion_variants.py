@@ -1,0 +1,15 @@
+"""Other ways of diffusing are judged against the usual one."""
+
+from __future__ import annotations
+
+from depthpde.records.findings import FindingVerdict
+from papers.invented import evidence, judge
+
+
+def test_other_ways_are_judged_against_the_usual_one_at_the_same_place():
+    effects = {
+        "after embedding, explicit": 1.0, "after embedding, exact": 3.0, "after ffn, stream": 9.0,
+    }  # fmt: skip
+    (found,) = judge(evidence(effects, name="ways")).claims
+    assert found.claim == "Another way is better: after embedding, exact instead of explicit."
+    assert found.verdict is FindingVerdict.CONFIRMED

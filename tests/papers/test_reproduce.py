@@ -1,0 +1,88 @@
+"""An experiment is computed, judged and written down; a part of it never replaces the whole."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from depthpde.papers.registry import EXPERIMENTS
+from depthpde.papers.reproduce import reproduce, stored_findings
+from depthpde.records.findings import read_findings
+from depthpde.sweeps.compute import compute
+from depthpde.sweeps.executor import Folders, InProcess
+from depthpde.sweeps.scale import Scale
+from depthpde.sweeps.sweep import Outcome
+from papers.tiny import TINY
+
+STANDARD = replace(
+    EXPERIMENTS["discretization"],
+    tasks=lambda scale: ("listops-mini",),
+    bases=lambda scale, tasks: dict.fromkeys(tasks, TINY),
+    seeds=dict.fromkeys(Scale, 1),
+)
+"""An experiment that reads weights, with one run."""
+
+
+@pytest.fixture
+def place(prepared, tmp_path):
+    return Folders(tmp_path, None, prepared)
+
+
+def by(folders):
+    return lambda plan: compute(plan, InProcess(folders), retry_failed=True)
+
+
+def test_an_experiment_is_computed_once_and_judged_again_without_training(place):
+    lines = []
+    asked = partial(reproduce, STANDARD, place, scale=Scale.QUICK)
+    first = asked(compute=by(place), log=lines.append)
+    assert lines[0] == "1 runs computed, 0 were recorded before"
+    assert first.exit_code == 0
+    path = place.results / "findings" / "discretization.json"
+    assert read_findings(path) == first.findings
+    path.unlink()
+    assert asked() == first
+    assert read_findings(path) == first.findings
+
+
+def test_an_interrupted_experiment_is_not_judged(place):
+    ended = reproduce(STANDARD, place, compute=lambda plan: Outcome(interrupted=True))
+    assert (ended.findings, ended.exit_code) == (None, 130)
+    assert not (place.results / "findings").exists()
+
+
+def test_runs_that_fail_are_told_and_nothing_is_judged(place):
+    (run,) = STANDARD.plan(Scale.QUICK).runs
+    (place.results / "runs" / run.id / "status.json").mkdir(parents=True)
+    message = r"must hold all 1 runs .* got 0, the first failed because: .*; mend the cause"
+    with pytest.raises(ValueError, match=message):
+        reproduce(STANDARD, place, scale=Scale.QUICK, compute=by(place))
+    assert not (place.results / "findings").exists()
+
+
+def test_runs_that_wait_are_told_and_weights_are_not_judged(place):
+    with pytest.raises(ValueError, match=r"must hold all 1 runs .* got 0, 1 wait for their data"):
+        reproduce(STANDARD, place, compute=lambda plan: Outcome(waiting=1))
+
+
+def test_refuses_to_answer_by_a_part_of_what_is_recorded(tmp_path):
+    asked = EXPERIMENTS["discretization"]
+    asked.plan(Scale.QUICK, seeds=4).write(tmp_path)
+    message = "`seeds` must be no fewer than .* holds for 'discretization', 4, got 2"
+    with pytest.raises(ValueError, match=message):
+        reproduce(asked, Folders(tmp_path), scale=Scale.QUICK, seeds=2)
+    with pytest.raises(ValueError, match="'discretization' must go on with the grid in"):
+        reproduce(asked, Folders(tmp_path), scale=Scale.MINI)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_refuses_to_judge_nothing(tmp_path):
+    with pytest.raises(FileNotFoundError, match="must hold runs of 'placement' at this scale"):
+        reproduce(EXPERIMENTS["placement"], Folders(tmp_path), scale=Scale.QUICK)
+
+
+def test_what_a_machine_measured_is_read_again(tmp_path):
+    with pytest.raises(FileNotFoundError, match="must hold what was measured; measure it"):
+        stored_findings(EXPERIMENTS["efficiency"], tmp_path)
