@@ -26,12 +26,12 @@ from depthpde.runs.execute import execute
 from depthpde.runs.run import RunConfig
 run = RunConfig.from_dict(json.loads(sys.argv[1]))
 at, number = int(sys.argv[4]), int(sys.argv[5])
-def watch(model, stage):
+def callback(model, stage):
     def look(history, now):
         if history.update == at:
             os.kill(os.getpid(), number)
     return look
-record = execute(run, Path(sys.argv[2]), prepared=Path(sys.argv[3]), watch=watch)
+record = execute(run, Path(sys.argv[2]), prepared=Path(sys.argv[3]), callback=callback)
 print(record.state)
 """
 
@@ -160,6 +160,21 @@ def test_a_run_that_another_process_computes_is_left_to_it(run, prepared, tmp_pa
         return look
 
     assert execute(run, tmp_path, prepared=prepared, callback=callback).state is State.DONE
+
+
+def test_the_device_is_where_the_model_lives_before_any_callback(run, prepared, tmp_path):
+    seen = []
+
+    def callback(model, stage):
+        seen.append({each.device.type for each in model.parameters()})
+        return lambda history, now: None
+
+    with pytest.raises(RuntimeError, match="abacus"):
+        execute(run, tmp_path, prepared=prepared, device="abacus", callback=callback)
+    assert seen == []
+    assert read_records(tmp_path).found[run.id].state is State.FAILED
+    assert execute(run, tmp_path, prepared=prepared, callback=callback).state is State.DONE
+    assert seen == [{"cpu"}]
 
 
 def test_divergence_is_a_result(run, prepared, tmp_path):

@@ -167,3 +167,24 @@ def test_a_folder_without_permission_is_named(tmp_path):
     tmp_path.chmod(0o500)
     with pytest.raises(PermissionError, match="results cannot be written"):
         plan().write(tmp_path / "results")
+
+
+def test_cells_and_ids_are_computed_once(monkeypatch):
+    asked = plan()
+    assert asked.cells is asked.cells
+    assert asked.grid is asked.grid
+    run = asked.runs[0]
+    wanted = run.id
+    monkeypatch.setattr(RunConfig, "to_dict", lambda self: {})
+    assert run.id == wanted
+    assert replace(run, seed=9).id != wanted
+
+
+def test_a_config_is_checked_once_however_many_seeds(monkeypatch):
+    read = []
+    whole = RunConfig.from_dict
+    monkeypatch.setattr(RunConfig, "from_dict", lambda values: read.append(values) or whole(values))
+    many = plan(seeds=40)
+    assert len(many.cells) == 2 * 2 * 40
+    assert len(read) == 2 * 2
+    assert [cell.run for cell, _ in many.cells[:8]] == [cell.run for cell, _ in plan().cells]

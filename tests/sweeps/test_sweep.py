@@ -22,14 +22,14 @@ SWEEP = """
 import json, sys
 from pathlib import Path
 from depthpde.sweeps.sweep import sweep
-from depthpde.sweeps.executor import Folders, Here
+from depthpde.sweeps.executor import Folders, InProcess
 from depthpde.sweeps.pool import Pool
 from depthpde.runs.run import RunConfig
 runs = [RunConfig.from_dict(each) for each in json.loads(sys.argv[1])]
 folders = Folders(Path(sys.argv[2]), None, Path(sys.argv[3]))
 workers = int(sys.argv[4])
-place = Pool(folders, workers, threads=1) if workers else Here(folders)
-outcome = sweep(runs, place, folders.results, watch=lambda e: e and print(e.end, flush=True))
+place = Pool(folders, workers, threads=1) if workers else InProcess(folders)
+outcome = sweep(runs, place, folders.results, callback=lambda e: e and print(e.end, flush=True))
 print("outcome", outcome.recorded, outcome.skipped, len(outcome.failed), flush=True)
 sys.exit(outcome.exit_code)
 """
