@@ -1,1 +1,1 @@
-"""What is known of runs: plain files, their statistics and verdicts, readable without torch."""
+"""What is known of runs: statistics, verdicts, and what the records show; no torch."""

@@ -1,1 +1,1 @@
-"""Paired differences, intervals and exact p-values: pure functions of numbers."""
+"""One statistical idea a file: pure functions of numbers, validated by simulation."""

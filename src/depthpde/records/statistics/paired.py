@@ -8,12 +8,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from depthpde.errors import check_one_of, check_positive, check_range
+from depthpde.records.statistics.interval import Interval, IntervalMethod
 from depthpde.seeds import derive
 
 LEVEL = 0.05
@@ -26,39 +26,6 @@ BCA_FROM = 50
 """Smallest sample for which the automatic interval is the bootstrap's (see `mean_interval`)."""
 
 Numbers = NDArray[np.float64]
-
-
-class IntervalMethod(StrEnum):
-    """How an interval for a mean comes about."""
-
-    AUTO = "auto"
-    """Student's t below 50 numbers, BCa from there on."""
-    STUDENT = "student"
-    """Mean ± t · s / √n; exact for normal numbers at any n."""
-    BCA = "bca"
-    """Bootstrap, bias-corrected and accelerated; for large samples of any shape."""
-    PERCENTILE = "percentile"
-    """Plain bootstrap quantiles; where BCa is not defined."""
-    EXACT = "exact"
-    """From the binomial distribution; for a rate, never for a mean."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Interval:
-    """A confidence interval and how it came about."""
-
-    low: float
-    high: float
-    level: float
-    """Share of such intervals that hold the truth, if the method's conditions are met."""
-    method: IntervalMethod
-    """The method that ran, never AUTO."""
-    note: str = ""
-    """What a reader must know, such as a fallback; empty if nothing."""
-
-    def __contains__(self, value: float) -> bool:
-        """Say whether the interval holds a value."""
-        return self.low <= value <= self.high
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -151,8 +118,8 @@ def mean_interval(
     check_range("level", level, 0.5, 0.9999)
     check_positive("resamples", resamples)
     chosen = check_one_of("method", method, IntervalMethod)
-    if chosen is IntervalMethod.EXACT:
-        raise ValueError("`method` must suit a mean, got 'exact', which is for rates; use 'auto'")
+    if chosen in (IntervalMethod.EXACT, IntervalMethod.SIGN_FLIP, IntervalMethod.WELCH):
+        raise ValueError(f"`method` must suit any sample's mean, got {str(chosen)!r}; use 'auto'")
     if chosen is IntervalMethod.AUTO:
         chosen = IntervalMethod.BCA if len(sample) >= BCA_FROM else IntervalMethod.STUDENT
     if chosen is IntervalMethod.STUDENT:

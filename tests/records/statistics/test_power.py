@@ -1,0 +1,85 @@
+"""Power: what is said to be shown with 80 % is shown with 80 %."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from depthpde.records.statistics.combination import combined_interval
+from depthpde.records.statistics.power import (
+    detectable,
+    one_task_effect,
+    pairs_needed,
+    power_sentence,
+)
+
+
+def test_six_pairs_show_what_all_six_signs_agree_on():
+    # At six pairs the interval is the range: it leaves out 0 iff all six agree, Φ(δ)⁶ = 0.8.
+    from scipy.stats import norm
+
+    assert one_task_effect(6) == pytest.approx(norm.ppf(0.8 ** (1 / 6)), rel=0.02)
+
+
+def test_simulated_and_noncentral_effects_meet():
+    assert one_task_effect(12) == pytest.approx(one_task_effect(13) * (13 / 12) ** 0.5, rel=0.03)
+
+
+def test_the_noncentral_effect_is_that_of_the_t_test():
+    from scipy.stats import nct, t
+
+    n = 20
+    delta = one_task_effect(n) * n**0.5
+    bar = t.ppf(0.975, n - 1)
+    assert nct.sf(bar, n - 1, delta) == pytest.approx(0.8)
+
+
+def test_more_pairs_show_less():
+    effects = [one_task_effect(n) for n in range(6, 30)]
+    assert effects == sorted(effects, reverse=True)
+
+
+def test_what_is_detectable_over_tasks_is_detected_with_80_percent():
+    random = np.random.default_rng(0)
+    spreads = {"a": 0.5, "b": 0.8, "c": 1.9}
+    draw = {task: random.normal(0, s, (400, 6)) for task, s in spreads.items()}
+    # With the true spreads the error is known; the least effect follows from it alone.
+    from depthpde.records.statistics.power import _noncentral_effect
+
+    parts = np.array([s**2 / 6 / 9 for s in spreads.values()])
+    least = _noncentral_effect(parts.sum() ** 2 / (parts**2 / 5).sum(), 0.8) * parts.sum() ** 0.5
+    shown = [
+        combined_interval({task: each[k] + least for task, each in draw.items()}).low > 0
+        for k in range(400)
+    ]
+    assert 0.74 <= np.mean(shown) <= 0.86
+
+
+def test_pairs_needed_is_the_least_number_that_shows_the_effect():
+    n = pairs_needed(0.8, 0.8)
+    assert one_task_effect(n) <= 1.0 < one_task_effect(n - 1)
+    assert pairs_needed(0.1, 5.0) == 6
+
+
+def test_the_sentence_names_pairs_points_and_chance():
+    assert power_sentence(6, 1.234) == "6 pairs would have shown 1.2 points with 80 %"
+    assert power_sentence(3, None) == "cannot be told from 3 pairs"
+
+
+def test_five_pairs_can_show_nothing_and_equal_ones_everything():
+    assert detectable({"a": [1.0, 2.0, 3.0, 1.0, 2.0]}) is None
+    assert detectable({"a": [1.0] * 6, "b": [2.0] * 6}) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: one_task_effect(5), r"\[6"),
+        (lambda: detectable({"a": [1.0] * 6}, power=1.0), "power"),
+        (lambda: pairs_needed(0.0, 1.0), "spread"),
+        (lambda: pairs_needed(1.0, 0.001, most=50), "50 pairs"),
+    ],
+)
+def test_wrong_calls_are_refused(call, words):
+    with pytest.raises(ValueError, match=words):
+        call()
