@@ -7,14 +7,15 @@
     equivalent            two one-sided tests: the difference lies within the named margin
     inconclusive          anything else; what the pairs would have shown is said
 
-A side of 0 counts as shown where the interval lies on it *and* the exact p, after the correction
-that was named, is at most 5 %. The side comes first: an effect that is shown and small is *smaller
-than claimed*, not *equivalent*. Below six pairs on a task there is no interval that keeps its
-coverage: inconclusive, "cannot be told from n pairs".
+A side of 0 counts as shown where the interval lies on it *and* the exact p of that side, after the
+correction that was named, is at most 5 %. The side comes first: an effect that is shown and small
+is *smaller than claimed*, not *equivalent*. Below six pairs on a task there is no interval that
+keeps its coverage: inconclusive, "cannot be told from n pairs".
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -24,7 +25,7 @@ import numpy as np
 from depthpde.records.statistics.combination import (
     combined_interval,
     combined_mean,
-    combined_test,
+    directed_test,
 )
 from depthpde.records.statistics.equivalence import Equivalence, equivalence
 from depthpde.records.statistics.fixed_order import in_fixed_order
@@ -117,23 +118,39 @@ class Verdict:
         if self.interval is None or not self.hypothesis.sign:
             return False
         wanted = self.hypothesis.size or self.hypothesis.mark
-        return wanted > max(self.hypothesis.sign * end for end in _ends(self.interval))
+        return 0 < wanted > max(self.hypothesis.sign * end for end in _ends(self.interval))
 
     def sentence(self) -> str:
         """Say the verdict, its numbers and the power in one line."""
-        parts = [f"{self.outcome}: {self.effect:+.2f} {self.unit}"]
+        found = f"{self.outcome}: {self._spell(self.effect)} {self.unit}"
         if self.interval is not None:
-            parts[0] += f" [{self.interval.low:+.2f}, {self.interval.high:+.2f}]"
-        parts[0] += f", {self.n} pairs" + (f" on {self.tasks} tasks" if self.tasks > 1 else "")
+            found += f" [{', '.join(map(self._spell, _ends(self.interval)))}]"
+        found += f", {self.n} pairs" + (f" on {self.tasks} tasks" if self.tasks > 1 else "")
         if self.p is not None:
-            parts[0] += f", p = {self.p:.2g}"
+            same = "" if self.hypothesis.sign else "of equivalence "
+            found += f", p {same}= {self.p:.2g}"
+        return "; ".join([found, *self._remarks(), self.power]).replace("-", "−")
+
+    def _remarks(self) -> list[str]:
+        """Return what a reader would ask next."""
+        found = []
         if self.outcome is Outcome.EQUIVALENT:
-            parts.append(f"within ±{self.hypothesis.margin:g}")
-        if self.outcome is Outcome.INCONCLUSIVE and self.size_excluded:
-            parts.append("the claimed size is excluded, its sign is open")
+            found.append(f"within ±{self.hypothesis.margin:g}")
+        if self.outcome is Outcome.INCONCLUSIVE:
+            clear = self.interval is not None and 0.0 not in self.interval
+            if self.size_excluded and not clear:
+                found.append("the claimed size is excluded, its sign is open")
+            if clear and self.p is not None and self.p > LEVEL and not self.closed_by:
+                found.append("interval and test disagree: a few tasks carry the mean")
         if self.closed_by:
-            parts.append(f"not reached: {self.closed_by} was not shown")
-        return "; ".join([*parts, self.power]).replace("-", "−")
+            found.append(f"not reached: {self.closed_by} was not shown")
+        return found
+
+    def _spell(self, value: float) -> str:
+        """Write a number with its sign, to a tenth of the interval's width."""
+        width = 0.0 if self.interval is None else self.interval.high - self.interval.low
+        digits = max(2, 1 - math.floor(math.log10(width))) if width > 0 else 2
+        return f"{value:+.{min(digits, 6)}f}"
 
 
 def judge(
@@ -156,7 +173,7 @@ def judge(
     same = equivalence(differences, hypothesis.margin)
     p = None
     if test:
-        p = combined_test(differences) if hypothesis.sign else (same.p if same else None)
+        p = directed_test(differences) if hypothesis.sign else (same.p if same else None)
     found = Verdict(
         outcome=Outcome.INCONCLUSIVE,
         hypothesis=hypothesis,

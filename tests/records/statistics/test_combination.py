@@ -10,6 +10,7 @@ from depthpde.records.statistics.combination import (
     combined_mean,
     combined_spread,
     combined_test,
+    directed_test,
 )
 from depthpde.records.statistics.interval import IntervalMethod
 from depthpde.records.statistics.sign_flip import sign_flip_interval, sign_flip_test
@@ -32,6 +33,16 @@ def test_a_task_of_large_spread_does_not_decide_the_test():
     raw = sign_flip_test([*SMALL, *SMALL, *LARGE])
     assert raw > 0.5
     assert combined_test({"a": SMALL, "b": SMALL, "c": LARGE}) < 0.01
+
+
+def test_the_directed_test_is_the_same_unless_the_mean_is_on_the_other_side():
+    assert directed_test({"a": SMALL}) == combined_test({"a": SMALL})
+    torn = {"a": [10.0, 11.0, 9.0], "b": [-0.1] * 6, "c": [-0.2] * 6, "d": [-0.3] * 6}
+    assert combined_mean(torn) > 0
+    assert combined_test(torn) < 0.05
+    assert directed_test(torn) == 1.0
+    negative = [-each for each in SMALL]
+    assert directed_test({"a": negative}) == combined_test({"a": SMALL})
 
 
 def test_the_test_does_not_see_the_unit_of_a_task():

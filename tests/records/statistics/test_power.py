@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from depthpde.records.statistics.combination import combined_interval
+from depthpde.records.statistics.combination import combined_interval, combined_test
 from depthpde.records.statistics.power import (
     detectable,
     one_task_effect,
     pairs_needed,
     power_sentence,
+    several_tasks_effect,
 )
 
 
@@ -21,11 +22,11 @@ def test_six_pairs_show_what_all_six_signs_agree_on():
     assert one_task_effect(6) == pytest.approx(norm.ppf(0.8 ** (1 / 6)), rel=0.02)
 
 
-def test_simulated_and_noncentral_effects_meet():
+def test_simulated_andseveral_tasks_effects_meet():
     assert one_task_effect(12) == pytest.approx(one_task_effect(13) * (13 / 12) ** 0.5, rel=0.03)
 
 
-def test_the_noncentral_effect_is_that_of_the_t_test():
+def test_theseveral_tasks_effect_is_that_of_the_t_test():
     from scipy.stats import nct, t
 
     n = 20
@@ -42,17 +43,21 @@ def test_more_pairs_show_less():
 def test_what_is_detectable_over_tasks_is_detected_with_80_percent():
     random = np.random.default_rng(0)
     spreads = {"a": 0.5, "b": 0.8, "c": 1.9}
-    draw = {task: random.normal(0, s, (400, 6)) for task, s in spreads.items()}
-    # With the true spreads the error is known; the least effect follows from it alone.
-    from depthpde.records.statistics.power import _noncentral_effect
-
-    parts = np.array([s**2 / 6 / 9 for s in spreads.values()])
-    least = _noncentral_effect(parts.sum() ** 2 / (parts**2 / 5).sum(), 0.8) * parts.sum() ** 0.5
-    shown = [
-        combined_interval({task: each[k] + least for task, each in draw.items()}).low > 0
-        for k in range(400)
-    ]
+    least = several_tasks_effect(list(spreads.values()), [6, 6, 6])
+    draw = {task: least + random.normal(0, s, (400, 6)) for task, s in spreads.items()}
+    samples = [{task: each[k] for task, each in draw.items()} for k in range(400)]
+    shown = [combined_interval(d).low > 0 and combined_test(d) <= 0.05 for d in samples]
     assert 0.74 <= np.mean(shown) <= 0.86
+
+
+def test_two_alike_tasks_show_less_than_one():
+    assert several_tasks_effect([1.0, 1.0], [6, 6]) < one_task_effect(6)
+
+
+def test_detectable_scales_with_the_unit():
+    d = {"a": np.array([1.0, 2.0, 0.5, 1.5, 0.1, 0.9]), "b": np.array([3.0, 1.0, 2.0, 2, 2, 5])}
+    tenfold = {task: 10 * each for task, each in d.items()}
+    assert detectable(tenfold) == pytest.approx(10 * detectable(d), rel=1e-3)
 
 
 def test_pairs_needed_is_the_least_number_that_shows_the_effect():
@@ -63,6 +68,7 @@ def test_pairs_needed_is_the_least_number_that_shows_the_effect():
 
 def test_the_sentence_names_pairs_points_and_chance():
     assert power_sentence(6, 1.234) == "6 pairs would have shown 1.2 points with 80 %"
+    assert power_sentence(6, 123.4) == "6 pairs would have shown 123 points with 80 %"
     assert power_sentence(3, None) == "cannot be told from 3 pairs"
 
 
