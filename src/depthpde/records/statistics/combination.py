@@ -113,7 +113,7 @@ def directed_test(differences: Differences, *, seed: int = 0) -> float:
 
     One task can pull the mean to its side against all others. The studentised sum then lies on the
     other side, and p is near 1 rather than small for the wrong reason. Equal to `combined_test`
-    where both are on one side, so always for one task. Where nothing differs, p ≤ 5 % in at most 5 %.
+    where both are on one side, so always for one task; valid as that is.
 
     Args:
         differences: Task → paired differences.
