@@ -13,7 +13,7 @@ from depthpde.records.findings import read_findings
 from depthpde.sweeps.compute import compute
 from depthpde.sweeps.executor import Folders, InProcess
 from depthpde.sweeps.scale import Scale
-from depthpde.sweeps.sweep import Outcome
+from depthpde.sweeps.sweep import SweepOutcome
 from papers.tiny import TINY
 
 STANDARD = replace(
@@ -48,7 +48,7 @@ def test_an_experiment_is_computed_once_and_judged_again_without_training(place)
 
 
 def test_an_interrupted_experiment_is_not_judged(place):
-    ended = reproduce(STANDARD, place, compute=lambda plan: Outcome(interrupted=True))
+    ended = reproduce(STANDARD, place, compute=lambda plan: SweepOutcome(interrupted=True))
     assert (ended.findings, ended.exit_code) == (None, 130)
     assert not (place.results / "findings").exists()
 
@@ -64,7 +64,7 @@ def test_runs_that_fail_are_told_and_nothing_is_judged(place):
 
 def test_runs_that_wait_are_told_and_weights_are_not_judged(place):
     with pytest.raises(ValueError, match=r"must hold all 1 runs .* got 0, 1 wait for their data"):
-        reproduce(STANDARD, place, compute=lambda plan: Outcome(waiting=1))
+        reproduce(STANDARD, place, compute=lambda plan: SweepOutcome(waiting=1))
 
 
 def test_refuses_to_answer_by_a_part_of_what_is_recorded(tmp_path):

@@ -1,8 +1,12 @@
-"""Escape times of the committed runs on Pathfinder."""
+"""Counts of escapes, and escape times of the committed runs on Pathfinder."""
 
 from __future__ import annotations
 
-from depthpde.records.escapes import LEARNED_AT_ONCE, escape_times
+import numpy as np
+import pytest
+from scipy import stats
+
+from depthpde.records.escapes import LEARNED_AT_ONCE, escape_rate, escape_times, standard_error
 from depthpde.records.statistics.survival import kaplan_meier
 from depthpde.records.verdicts import Outcome, judge_escape
 
@@ -32,3 +36,43 @@ def test_other_tasks_and_missing_runs_are_left_out(committed):
     grids, _ = committed
     assert escape_times(grids["placement"], {}, TASK, 57.2) == {}
     assert escape_times(grids["positional"], {}, "none", 57.2) == {}
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "examples", "points"),
+    [(37, 2000, 1.08), (65, 25_000, 0.30), (42, 10_000, 0.49), (72, 20_000, 0.32)],
+)
+def test_sampling_error_of_the_lra_test_sets(accuracy, examples, points):
+    assert standard_error(accuracy, examples) == pytest.approx(points, abs=0.005)
+
+
+def test_runs_on_a_plateau_hardly_ever_count_as_escaped():
+    seen = np.random.default_rng(0).binomial(2000, 0.5, 20_000) / 20
+    assert escape_rate(seen, 50.0, examples=2000).rate < 0.003
+
+
+def test_escape_rate_counts_jumps_with_an_exact_interval():
+    found = escape_rate([50.1, 72.0, 49.4, 71.5], 50.0, examples=20_000)
+    assert (found.escaped, found.n, found.rate) == (2, 4, 0.5)
+    low, high = stats.beta.ppf([0.025, 0.975], [2, 3], [3, 2])
+    assert (found.interval.low, found.interval.high) == pytest.approx((low, high))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: escape_rate([], 50.0, examples=10), "`accuracies` must be a list.*shape"),
+        (lambda: standard_error(50.0, 0), "`examples` must be at least 1"),
+        (lambda: standard_error(500.0, 10), r"`accuracy` must lie in \[0, 100\]"),
+    ],
+)
+def test_refuses(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+@pytest.mark.parametrize("escaped", range(7))
+def test_the_interval_of_a_rate_is_that_of_the_exact_binomial_test(escaped):
+    found = escape_rate([90.0] * escaped + [50.0] * (6 - escaped), 50.0, examples=20_000)
+    exact = stats.binomtest(escaped, 6).proportion_ci(0.95, method="exact")
+    assert (found.interval.low, found.interval.high) == pytest.approx((exact.low, exact.high))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from depthpde.sweeps.grid import Plan
-    from depthpde.sweeps.sweep import Outcome
+    from depthpde.sweeps.sweep import SweepOutcome
 
 SUMMARY = "train four small models on generated ListOps, compare them seed by seed, write the page"
 EXAMPLES = """examples:
@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     return outcome.exit_code
 
 
-def _train(asked: Plan, args: argparse.Namespace) -> Outcome:
+def _train(asked: Plan, args: argparse.Namespace) -> SweepOutcome:
     from depthpde.pages.formatting import counted
     from depthpde.sweeps.board import TerminalBoard
     from depthpde.sweeps.compute import compute

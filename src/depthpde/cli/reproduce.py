@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from depthpde.sweeps.executor import Folders
     from depthpde.sweeps.grid import Plan
     from depthpde.sweeps.scale import Scale
-    from depthpde.sweeps.sweep import Outcome
+    from depthpde.sweeps.sweep import SweepOutcome
 
 SUMMARY = "run one experiment of the papers and judge its claims; stops and goes on at any time"
 EXAMPLES = """examples:
@@ -102,7 +102,7 @@ def _reproduce(experiment: Experiment, scale: Scale, arguments: argparse.Namespa
     )
 
 
-def _compute(plan: Plan, folders: Folders, arguments: argparse.Namespace) -> Outcome:
+def _compute(plan: Plan, folders: Folders, arguments: argparse.Namespace) -> SweepOutcome:
     from depthpde.sweeps.board import TerminalBoard
     from depthpde.sweeps.compute import compute
     from depthpde.sweeps.pool import local_executor

@@ -16,9 +16,9 @@ from depthpde.sweeps.scale import Scale
 
 if TYPE_CHECKING:
     from depthpde.sweeps.executor import Folders
-    from depthpde.sweeps.sweep import Outcome
+    from depthpde.sweeps.sweep import SweepOutcome
 
-Compute = Callable[[Plan], "Outcome"]
+Compute = Callable[[Plan], "SweepOutcome"]
 """Computes what a plan lacks; `compute` of the sweeps, with an executor."""
 
 
@@ -91,7 +91,7 @@ def _judged(experiment: Experiment, case: Case, results: Path, code: int) -> Rep
     return Reproduction(findings, code)
 
 
-def _all_records(plan: Plan, results: Path, outcome: Outcome | None) -> dict[Key, Record]:
+def _all_records(plan: Plan, results: Path, outcome: SweepOutcome | None) -> dict[Key, Record]:
     """Return every run of a plan; refuse to judge a part of them by their weights."""
     lacking = [each.id for each in plan.runs if not is_recorded(results, each.id)]
     if lacking:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from depthpde.errors import check_name
-from depthpde.records.escape import Escape, escape_rate
+from depthpde.records.escapes import Escape, escape_rate
 from depthpde.records.record import Grid, Record
 from depthpde.records.run_model import VariantRole, position_of, role_of
 from depthpde.records.statistics.paired import Comparison, compare

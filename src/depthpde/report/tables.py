@@ -14,7 +14,7 @@ from depthpde.pages.formatting import (
     signed,
 )
 from depthpde.pages.table import Table, TableEntry
-from depthpde.records.escape import Escape
+from depthpde.records.escapes import Escape
 from depthpde.records.evidence import Evidence, by_task, escapes, over_all, trivial
 from depthpde.records.statistics.paired import LEVEL, Comparison, mean, too_few
 from depthpde.records.statistics.stratified import Overall

@@ -1,4 +1,4 @@
-"""compute(plan, executor) → Outcome: what demo, sweep and reproduce do with a plan."""
+"""compute(plan, executor) → SweepOutcome: what demo, sweep and reproduce do with a plan."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from depthpde.sweeps.executor import Attempt, Executor, prepare_all
 from depthpde.sweeps.grid import Plan
-from depthpde.sweeps.sweep import Outcome, sweep
+from depthpde.sweeps.sweep import SweepOutcome, sweep
 
 
 def compute(
@@ -17,7 +17,7 @@ def compute(
     retry_failed: bool = False,
     log: Callable[[str], None] = lambda line: None,
     callback: Callable[[Attempt | None], None] = lambda ended: None,
-) -> Outcome:
+) -> SweepOutcome:
     """Write a plan's grid, prepare its tasks, and compute every run that has no record yet.
 
     A run whose data are missing waits: that is logged once a task before anything starts, counted

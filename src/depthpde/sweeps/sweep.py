@@ -1,4 +1,4 @@
-"""sweep(runs, executor) → Outcome: every run recorded once, whatever happens to some of them."""
+"""sweep(runs, executor) → SweepOutcome: every run recorded once, whatever happens to some of them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ CLAIMS = ".claims"
 
 
 @dataclass(slots=True)
-class Outcome:
+class SweepOutcome:
     """What a sweep did."""
 
     recorded: int = 0
@@ -63,7 +63,7 @@ def sweep(
     retries: int = 2,
     retry_failed: bool = False,
     callback: Callable[[Attempt | None], None] = lambda ended: None,
-) -> Outcome:
+) -> SweepOutcome:
     """Compute all runs that have no record yet, in their order.
 
     A run whose worker dies is taken up again, `retries` times; one that raises is noted as
@@ -142,7 +142,7 @@ class _Sweep:
         self.callback = callback
         self.waiting: deque[RunConfig] = deque()
         self.flying: dict[str, RunConfig] = {}
-        self.outcome = Outcome()
+        self.outcome = SweepOutcome()
         self.deaths: Counter[str] = Counter()
         self.not_before: dict[str, float] = {}
 

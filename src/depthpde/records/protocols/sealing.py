@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from depthpde.files import write_json
-from depthpde.records.protocol import Evidence, StudyProtocol
+from depthpde.records.protocols.protocol import EvidenceKind, StudyProtocol
 
 PROTOCOLS = "protocols"
 STAMP = "study"
@@ -101,14 +101,14 @@ def changes(before: StudyProtocol, after: StudyProtocol) -> list[str]:
 
 def sort_records(
     protocol: StudyProtocol, results: Iterable[tuple[str, Mapping[str, Any] | None]]
-) -> dict[Evidence, dict[str, str]]:
+) -> dict[EvidenceKind, dict[str, str]]:
     """Sort runs by what they may be used for: kind → run's id → why.
 
     Args:
         protocol: The experiment's protocol.
         results: Every run's id with its result; None while it has none.
     """
-    found: dict[Evidence, dict[str, str]] = {kind: {} for kind in Evidence}
+    found: dict[EvidenceKind, dict[str, str]] = {kind: {} for kind in EvidenceKind}
     for name, result in results:
         if result is not None:
             kind, why = protocol.evidence(result.get(STAMP))

@@ -28,7 +28,7 @@ class Claimed(StrEnum):
     """The two are the same: the interval lies within ± the margin."""
 
 
-class Evidence(StrEnum):
+class EvidenceKind(StrEnum):
     """What a record may be used for."""
 
     CONFIRMATORY = "confirmatory"
@@ -58,7 +58,7 @@ class Gate:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Contrast:
+class PlannedContrast:
     """One test: the difference of two variants in one endpoint."""
 
     variant: str
@@ -110,7 +110,7 @@ class StudyProtocol:
         digest = SHA-256 of all of it
 
     Example:
-        >>> accuracy = Contrast(variant="blur", against="baseline", endpoint="accuracy")
+        >>> accuracy = PlannedContrast(variant="blur", against="baseline", endpoint="accuracy")
         >>> made = StudyProtocol(name="m", question="Does a blur help?", tuning_seeds=(200,),
         ...     test_seeds=(100, 101), rates=(1e-3,), endpoints=("accuracy",),
         ...     contrasts=(accuracy,), looks=(Look(seeds=2, p=0.05),))
@@ -130,7 +130,7 @@ class StudyProtocol:
     """Learning rates tried: the same for every variant."""
     endpoints: tuple[str, ...]
     """What is compared; the first is the one that decides."""
-    contrasts: tuple[Contrast, ...]
+    contrasts: tuple[PlannedContrast, ...]
     """The tests, in the order in which they are made; the first that fails ends them."""
     looks: tuple[Look, ...]
     """When they are made; all test seeds belong to the last."""
@@ -182,7 +182,7 @@ class StudyProtocol:
     def from_dict(cls, values: Mapping[str, Any]) -> StudyProtocol:
         """Return the protocol of plain values, or say which key is unknown or missing."""
         read = _read(cls, values)
-        kinds = {"gates": Gate, "contrasts": Contrast, "looks": Look}
+        kinds = {"gates": Gate, "contrasts": PlannedContrast, "looks": Look}
         for name, value in read.items():
             if name in kinds and isinstance(value, Sequence):
                 read[name] = tuple(kinds[name](**_read(kinds[name], each)) for each in value)
@@ -190,24 +190,24 @@ class StudyProtocol:
                 read[name] = tuple(value)
         return cls(**read)
 
-    def evidence(self, stamp: Mapping[str, Any] | None) -> tuple[Evidence, str]:
+    def evidence(self, stamp: Mapping[str, Any] | None) -> tuple[EvidenceKind, str]:
         """Tell what a record may be used for, and why.
 
         Args:
             stamp: The record's own ``digest`` and ``seed``; None for one made without a protocol.
         """
         if stamp is None or "digest" not in stamp:
-            return Evidence.EXPLORATORY, "made without a protocol"
+            return EvidenceKind.EXPLORATORY, "made without a protocol"
         if stamp["digest"] != self.digest:
-            return Evidence.EXPLORATORY, (
+            return EvidenceKind.EXPLORATORY, (
                 f"made under protocol {stamp['digest']}, not {self.digest} of {self.name}"
             )
         seed = stamp.get("seed")
         if seed in self.test_seeds:
-            return Evidence.CONFIRMATORY, f"test seed {seed}"
+            return EvidenceKind.CONFIRMATORY, f"test seed {seed}"
         if seed in self.tuning_seeds:
-            return Evidence.TUNING, f"tuning seed {seed}"
-        return Evidence.EXPLORATORY, f"seed {seed} is none of the protocol's"
+            return EvidenceKind.TUNING, f"tuning seed {seed}"
+        return EvidenceKind.EXPLORATORY, f"seed {seed} is none of the protocol's"
 
     def look(self, finished: int) -> Look | None:
         """Return the look that is due with so many test seeds in every cell; None before all."""

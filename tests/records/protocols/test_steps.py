@@ -2,8 +2,8 @@ import math
 
 import pytest
 
-from depthpde.records.protocol import Contrast, Gate, Look, StudyProtocol
-from depthpde.records.protocol_steps import GateError, choose_rate, pass_gates, walk_contrasts
+from depthpde.records.protocols.protocol import Gate, Look, PlannedContrast, StudyProtocol
+from depthpde.records.protocols.steps import GateError, choose_rate, pass_gates, walk_contrasts
 
 TEXT = Gate(task="text", endpoint="accuracy", least=59.4, words="a bag of bytes")
 IMAGE = Gate(task="image", endpoint="accuracy", least=25.0, words="a linear probe")
@@ -16,7 +16,7 @@ PROTOCOL = StudyProtocol(
     endpoints=("accuracy",),
     gates=(TEXT, IMAGE),
     contrasts=tuple(
-        Contrast(variant=each, against="baseline", endpoint="accuracy") for each in "abc"
+        PlannedContrast(variant=each, against="baseline", endpoint="accuracy") for each in "abc"
     ),
     looks=(Look(seeds=1, p=0.05),),
 )

@@ -3,8 +3,8 @@ from dataclasses import replace
 
 import pytest
 
-from depthpde.records.protocol import Contrast, Evidence, Look, StudyProtocol
-from depthpde.records.sealing import STAMP, changes, seal, sealed, sort_records, stamp
+from depthpde.records.protocols.protocol import EvidenceKind, Look, PlannedContrast, StudyProtocol
+from depthpde.records.protocols.sealing import STAMP, changes, seal, sealed, sort_records, stamp
 
 PROTOCOL = StudyProtocol(
     name="medium",
@@ -13,7 +13,7 @@ PROTOCOL = StudyProtocol(
     test_seeds=(100,),
     rates=(1e-3,),
     endpoints=("accuracy",),
-    contrasts=(Contrast(variant="a", against="b", endpoint="accuracy"),),
+    contrasts=(PlannedContrast(variant="a", against="b", endpoint="accuracy"),),
     looks=(Look(seeds=1, p=0.05),),
 )
 
@@ -60,7 +60,7 @@ def test_records_are_sorted_by_their_stamps_and_old_ones_are_exploratory():
     ]
     found = sort_records(PROTOCOL, results)
     assert {kind: list(runs) for kind, runs in found.items()} == {
-        Evidence.CONFIRMATORY: ["test"],
-        Evidence.TUNING: ["tuned"],
-        Evidence.EXPLORATORY: ["other", "old"],
+        EvidenceKind.CONFIRMATORY: ["test"],
+        EvidenceKind.TUNING: ["tuned"],
+        EvidenceKind.EXPLORATORY: ["other", "old"],
     }

@@ -3,12 +3,12 @@ from dataclasses import replace
 
 import pytest
 
-from depthpde.records.protocol import (
+from depthpde.records.protocols.protocol import (
     Claimed,
-    Contrast,
-    Evidence,
+    EvidenceKind,
     Gate,
     Look,
+    PlannedContrast,
     StudyProtocol,
 )
 
@@ -23,15 +23,15 @@ def a_protocol(**changes):
         "endpoints": ("accuracy", "loss"),
         "gates": (Gate(task="text", endpoint="accuracy", least=59.4, words="a bag of bytes"),),
         "contrasts": (
-            Contrast(variant="diffusion", against="baseline", endpoint="accuracy"),
-            Contrast(
+            PlannedContrast(variant="diffusion", against="baseline", endpoint="accuracy"),
+            PlannedContrast(
                 variant="diffusion",
                 against="convolution",
                 endpoint="accuracy",
                 claimed="equivalent",
                 margin=0.75,
             ),
-            Contrast(variant="diffusion", against="rotary", endpoint="loss"),
+            PlannedContrast(variant="diffusion", against="rotary", endpoint="loss"),
         ),
         "looks": (Look(seeds=2, p=0.0113), Look(seeds=4, p=0.0392)),
     }
@@ -76,7 +76,7 @@ def test_a_record_is_what_its_stamp_makes_it():
         protocol.evidence(None),
     ]
     assert [kind for kind, _ in found] == [
-        Evidence.CONFIRMATORY, Evidence.TUNING, *[Evidence.EXPLORATORY] * 4
+        EvidenceKind.CONFIRMATORY, EvidenceKind.TUNING, *[EvidenceKind.EXPLORATORY] * 4
     ]  # fmt: skip
     assert protocol.digest in found[3][1]
 
@@ -108,13 +108,13 @@ def test_a_protocol_that_leaves_a_choice_open_is_refused(changes, words):
 
 def test_a_test_that_cannot_pass_or_fail_is_refused():
     given = {"variant": "a", "against": "b", "endpoint": "accuracy"}
-    assert Contrast(**given).claimed is Claimed.GREATER
+    assert PlannedContrast(**given).claimed is Claimed.GREATER
     with pytest.raises(ValueError, match="`margin` must be above 0"):
-        Contrast(**given, claimed="equivalent")
+        PlannedContrast(**given, claimed="equivalent")
     with pytest.raises(ValueError, match="`against` must be another"):
-        Contrast(**given | {"against": "a"})
+        PlannedContrast(**given | {"against": "a"})
     with pytest.raises(ValueError, match="did you mean 'equivalent'"):
-        Contrast(**given, claimed="equivalnt", margin=1.0)
+        PlannedContrast(**given, claimed="equivalnt", margin=1.0)
     with pytest.raises(ValueError, match="`least` must be a finite number"):
         Gate(task="t", endpoint="accuracy", least=float("nan"), words="w")
     with pytest.raises(ValueError, match=r"`p` must lie in .*, got 0.9"):

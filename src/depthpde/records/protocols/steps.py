@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from depthpde.records.protocol import Contrast, Gate, StudyProtocol
+from depthpde.records.protocols.protocol import Gate, PlannedContrast, StudyProtocol
 
 
 def choose_rate(losses: Mapping[float, float | None]) -> float:
@@ -70,8 +70,8 @@ def pass_gates(
 
 
 def walk_contrasts(
-    protocol: StudyProtocol, holds: Callable[[Contrast], bool]
-) -> tuple[tuple[Contrast, bool | None], ...]:
+    protocol: StudyProtocol, holds: Callable[[PlannedContrast], bool]
+) -> tuple[tuple[PlannedContrast, bool | None], ...]:
     """Make the tests in their order, and stop after the first that does not hold.
 
         P(any false claim) ≤ p of one test: each is made only where all before it held
@@ -83,7 +83,7 @@ def walk_contrasts(
     Returns:
         Every contrast with its outcome; None for those that were not tested.
     """
-    outcomes: list[tuple[Contrast, bool | None]] = []
+    outcomes: list[tuple[PlannedContrast, bool | None]] = []
     going = True
     for contrast in protocol.contrasts:
         outcomes.append((contrast, holds(contrast) if going else None))

@@ -1,0 +1,1 @@
+"""What an experiment fixes before its first run, and what that makes of its records."""
