@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "depthpde"
-OPEN_TO_ALL = {"errors", "files", "shapes", "seeds", "threads"}
+OPEN_TO_ALL = {"config", "errors", "files", "shapes", "seeds", "threads"}
 PAGE = SOURCE.parents[1] / "docs" / "architecture.md"
 
 

@@ -217,7 +217,7 @@ def test_refuses_an_unknown_key_and_what_is_no_mapping():
     with pytest.raises(ValueError, match="did you mean 'objective'"):
         PretrainingConfig.from_dict({"objectiv": "masked"})
     with pytest.raises(ValueError, match="`pretraining` must be a mapping"):
-        PretrainingConfig.from_dict("masked")
+        PretrainingConfig.from_dict("masked", "pretraining")
 
 
 def test_refuses_what_has_no_tokens_to_tell(split):

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, ClassVar
 
 from torch import nn
 
-from depthpde.errors import check_name, check_one_of
+from depthpde.config import Settings, check_keys
+from depthpde.errors import check_one_of
 from depthpde.layers.controls import Blur, DepthwiseConv, ExponentialAverage, Start, TokenShift
 from depthpde.layers.diffusion import AdaptiveDiffusion, Diffusion, choose_scheme
 from depthpde.layers.multiscale import DiffusionScale, MultiscaleDiffusion, read_scales
@@ -73,8 +74,10 @@ FIXED_KINDS = frozenset((LayerKind.BLUR, LayerKind.EXPONENTIAL_AVERAGE))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class LayerConfig:
+class LayerConfig(Settings):
     """A layer and its settings. None leaves a setting to the layer's own default."""
+
+    brief: ClassVar[bool] = True
 
     kind: LayerKind | str = LayerKind.DIFFUSION
     """Which layer."""
@@ -101,15 +104,8 @@ class LayerConfig:
     start: Start | str | None = None
     """What a convolution does before it has learned."""
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         """Refuse a setting that the layer does not take."""
-        object.__setattr__(self, "kind", check_one_of("layer", self.kind, LayerKind))
-        choices: dict[str, type[StrEnum]] = {
-            "scheme": Scheme, "boundary": Boundary, "per": Per, "start": Start,
-        }  # fmt: skip
-        for name, choice in choices.items():
-            if getattr(self, name) is not None:
-                object.__setattr__(self, name, check_one_of(name, getattr(self, name), choice))
         if self.scales is not None and not isinstance(self.scales, str):
             members = (
                 each
@@ -117,7 +113,7 @@ class LayerConfig:
                 else DiffusionScale(**check_keys("scales", DiffusionScale, each))
                 for each in self.scales
             )
-            object.__setattr__(self, "scales", tuple(members))
+            self._set(scales=tuple(members))
         if self.scales is not None:
             read_scales(self.scales)
         takes = KINDS[LayerKind(self.kind)][1]
@@ -138,16 +134,8 @@ def read_layer(layer: LayerConfig | LayerKind | str | Mapping[str, Any]) -> Laye
     if isinstance(layer, LayerConfig):
         return layer
     if isinstance(layer, Mapping):
-        return LayerConfig(**check_keys("layer", LayerConfig, layer))
+        return LayerConfig.from_dict(layer, "layer")
     return LayerConfig(kind=check_one_of("layer", layer, LayerKind))
-
-
-def check_keys(name: str, record: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of a record by name, or say which key is unknown and the nearest one."""
-    if not isinstance(values, Mapping):
-        raise ValueError(f"`{name}` must be a mapping of settings, got {values!r}")
-    known = [each.name for each in fields(record)]
-    return {check_name(f"{name} key", key, known): value for key, value in values.items()}
 
 
 def initial_ratio(layer: LayerConfig, *, causal: bool, dimensions: int = 1) -> float:

@@ -8,6 +8,7 @@ from enum import StrEnum
 import torch
 from torch import Tensor, nn
 
+from depthpde.config import Settings
 from depthpde.errors import check_one_of, check_positive, check_range
 from depthpde.operators.dropout import dropout
 from depthpde.shapes import Field
@@ -34,7 +35,7 @@ class NormKind(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Stabilizer:
+class Stabilizer(Settings):
     """What keeps a block's field bounded.
 
     u ← S(gain · u + F(u))        post-norm; gain = 1, or (2 blocks)^¼ with DeepNorm
@@ -49,13 +50,8 @@ class Stabilizer:
     deepnorm: bool = False
     """Whether the stream is scaled up and the branches' first weights down, with the depth."""
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         """Refuse a stabilizer that contradicts itself."""
-        object.__setattr__(self, "norm", check_one_of("norm", self.norm, Norm))
-        object.__setattr__(self, "kind", check_one_of("kind", self.kind, NormKind))
-        for name in ("residual", "deepnorm"):
-            if not isinstance(getattr(self, name), bool):
-                raise ValueError(f"`{name}` must be True or False, got {getattr(self, name)!r}")
         if self.deepnorm and not (self.residual and self.norm is Norm.POST):
             raise ValueError(
                 "`deepnorm` must go with `residual` and the post-norm, got "

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
+from depthpde.config import Positive, Range, Settings
 from depthpde.errors import check_one_of, check_positive, check_range
 from depthpde.layers.embedding import Encoding, InputKind
 from depthpde.layers.pooling import Pooling
 from depthpde.layers.reaction import Activation
-from depthpde.layers.registry import LayerConfig, LayerKind, build_layer, check_keys, read_layer
+from depthpde.layers.registry import LayerConfig, LayerKind, build_layer, read_layer
 from depthpde.layers.stabilizer import Norm, Stabilizer
 from depthpde.models.placement import Placement, read_placement
 from depthpde.models.position import OPTIONS, ROUTES, Option, Position, Route
@@ -65,22 +66,22 @@ _KNOWN_BY_TASK = ("kind", "length", "vocabulary", "classes", "grid")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ModelConfig:
+class ModelConfig(Settings):
     """A Transformer and what is placed in it."""
 
-    dim: int = 64
+    dim: Positive = 64
     """Features of the field."""
-    blocks: int = 2
+    blocks: Positive = 2
     """Depth: number of blocks."""
-    heads: int = 2
+    heads: Positive = 2
     """Attention heads; divide `dim`."""
-    hidden: int | None = None
+    hidden: Positive | None = None
     """Features inside the feed-forward; four times `dim` unless given."""
     activation: Activation | str = Activation.GELU
     """Nonlinearity of the feed-forward."""
-    dropout: float = 0.0
+    dropout: Annotated[float, Range(0.0, 1.0)] = 0.0
     """Share of the embedding and of every increment dropped in training."""
-    attention_dropout: float = 0.0
+    attention_dropout: Annotated[float, Range(0.0, 1.0)] = 0.0
     """Share of the attention weights dropped in training; on a CPU torch then forms them."""
     causal: bool = False
     """Whether a site sees only itself and what stands before it."""
@@ -104,32 +105,23 @@ class ModelConfig:
     """Which sites are neighbours; None is the plane for patches and the line for all else."""
     grid: tuple[int, int] | None = None
     """Rows and columns of sites; from the task unless given."""
-    patch: int = 4
+    patch: Positive = 4
     """Side of a patch in pixels, for patch input."""
-    channels: int = 1
+    channels: Positive = 1
     """Channels of an image, for patch input."""
-    vocabulary: int | None = None
+    vocabulary: Positive | None = None
     """Number of token ids or grey levels; from the task unless given."""
-    length: int | None = None
+    length: Positive | None = None
     """Longest sequence; from the task unless given."""
-    classes: int | None = None
+    classes: Positive | None = None
     """Number of labels; from the task unless given."""
     documents: int = 1
     """Documents of one example, each encoded by itself: 1 or 2."""
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         """Turn names into what they stand for, and refuse a config that contradicts itself."""
-        self._read()
-        for name in ("dim", "blocks", "heads", "patch", "channels"):
-            check_positive(name, getattr(self, name))
-        for name in ("hidden", "vocabulary", "length", "classes"):
-            if getattr(self, name) is not None:
-                check_positive(name, getattr(self, name))
-        for name in ("dropout", "attention_dropout"):  # 0 and 0.0 are one config, and one run
-            object.__setattr__(self, name, check_range(name, getattr(self, name), 0.0, 1.0))
+        self._read_placements()
         check_range("documents", self.documents, 1, 2)
-        if not isinstance(self.causal, bool):
-            raise ValueError(f"`causal` must be True or False, got {self.causal!r}")
         if self.dim % self.heads:
             raise ValueError(
                 f"`heads` must divide `dim`, got {self.heads} heads and dim {self.dim}"
@@ -143,29 +135,15 @@ class ModelConfig:
         self._check_grid()
         self._check_positions()
 
-    def _read(self) -> None:
-        choices: dict[str, type[StrEnum]] = {
-            "activation": Activation, "input": InputKind, "encoding": Encoding, "pooling": Pooling,
-            "schedule": RatioSchedule,
-        }  # fmt: skip
-        for name, choice in choices.items():
-            object.__setattr__(self, name, check_one_of(name, getattr(self, name), choice))
-        if self.route is not None:
-            object.__setattr__(self, "route", check_one_of("route", self.route, Route))
-        if self.geometry is not None:
-            object.__setattr__(self, "geometry", check_one_of("geometry", self.geometry, Geometry))
-        if not isinstance(self.stabilizer, Stabilizer):
-            settings = check_keys("stabilizer", Stabilizer, self.stabilizer)
-            object.__setattr__(self, "stabilizer", Stabilizer(**settings))
-        object.__setattr__(self, "layer", read_layer(self.layer))
+    def _read_placements(self) -> None:
+        self._set(layer=read_layer(self.layer))
         said = (self.positions,) if isinstance(self.positions, str) else self.positions
         if not isinstance(said, Sequence):
             raise ValueError(
                 f"`positions` must be a sequence of positions, got {said!r}; write a list, such "
                 'as ["after_embedding"]'
             )
-        placements = tuple(read_placement(each) for each in said)
-        object.__setattr__(self, "positions", placements)
+        self._set(positions=tuple(read_placement(each) for each in said))
 
     def _check_grid(self) -> None:
         if self.grid is None:
@@ -173,13 +151,13 @@ class ModelConfig:
         if len(self.grid) != 2:
             raise ValueError(f"`grid` must be rows and columns, got {self.grid!r}")
         rows, columns = (check_positive("grid", side) for side in self.grid)
-        object.__setattr__(self, "grid", (rows, columns))
+        self._set(grid=(rows, columns))
         if self.length is not None and self.length != rows * columns:
             raise ValueError(
                 f"`grid` must have as many sites as `length`, got {self.grid} and {self.length}"
             )
         if self.length is None:
-            object.__setattr__(self, "length", rows * columns)
+            self._set(length=rows * columns)
 
     def _check_positions(self) -> None:
         placements = self.placements
@@ -231,7 +209,7 @@ class ModelConfig:
     @property
     def stability(self) -> Stabilizer:
         """The stabilizer, as what it is."""
-        assert isinstance(self.stabilizer, Stabilizer), "read in __post_init__"
+        assert isinstance(self.stabilizer, Stabilizer), "read by Settings"
         return self.stabilizer
 
     @property
@@ -312,18 +290,6 @@ class ModelConfig:
                 "hand over a task that knows it"
             )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the config as plain JSON values."""
-        return {each.name: _plain(getattr(self, each.name)) for each in fields(self)}
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> ModelConfig:
-        """Return the config of plain values, or say which key is unknown and the nearest one."""
-        settings = check_keys("config", cls, values)
-        if settings.get("grid") is not None:
-            settings["grid"] = tuple(settings["grid"])
-        return cls(**settings)
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ResolvedPlacement:
@@ -361,18 +327,3 @@ def _patches(grid: tuple[int, int] | None, patch: int) -> tuple[int, int]:
             f"`patch` must divide the sides of the task's images, got {patch} and grid {grid}"
         )
     return grid[0] // patch, grid[1] // patch
-
-
-def _plain(value: Any) -> Any:
-    """Return JSON values: names for choices, what was said for what was left open."""
-    if isinstance(value, StrEnum):
-        return value.value
-    if isinstance(value, Placement | LayerConfig):
-        said = {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
-        said = {name: each for name, each in said.items() if each is not None}
-        return next(iter(said.values())) if len(said) == 1 else said
-    if isinstance(value, tuple | list):
-        return [_plain(each) for each in value]
-    if hasattr(value, "__dataclass_fields__"):
-        return {name: _plain(each) for name, each in asdict(value).items()}
-    return value

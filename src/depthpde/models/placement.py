@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
+from depthpde.config import Settings
 from depthpde.errors import check_name, check_one_of
-from depthpde.layers.registry import LayerConfig, LayerKind, check_keys, read_layer
+from depthpde.layers.registry import LayerConfig, LayerKind, read_layer
 from depthpde.models.position import OPTIONS, ROUTES, Option, Position, Route
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Placement:
+class Placement(Settings):
     """One position with what is placed there. None leaves a choice to the model's config."""
+
+    brief: ClassVar[bool] = True
 
     position: Position | str
     """Where."""
@@ -24,28 +27,23 @@ class Placement:
     option: Option | str | None = None
     """Which meaning of the position, where it has several."""
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         """Refuse a route or an option that the position does not have."""
-        position = check_one_of("position", self.position, Position)
-        object.__setattr__(self, "position", position)
-        if self.route is not None:
-            route = check_one_of("route", self.route, Route)
-            if route not in ROUTES[position]:
-                raise ValueError(
-                    f"`route` must be one of {', '.join(ROUTES[position])} at {position.value!r}, "
-                    f"got {route.value!r}; leave it out for the default"
-                )
-            object.__setattr__(self, "route", route)
+        position = Position(self.position)
+        if self.route is not None and self.route not in ROUTES[position]:
+            raise ValueError(
+                f"`route` must be one of {', '.join(ROUTES[position])} at {position.value!r}, "
+                f"got {str(self.route)!r}; leave it out for the default"
+            )
         if self.option is not None:
             if position not in OPTIONS:
                 raise ValueError(
-                    f"`option` must be left out at {position.value!r}, got {self.option!r}; "
+                    f"`option` must be left out at {position.value!r}, got {str(self.option)!r}; "
                     f"only {', '.join(OPTIONS)} have options"
                 )
-            option = check_name("option", self.option, OPTIONS[position])
-            object.__setattr__(self, "option", Option(option))
+            check_name("option", str(self.option), OPTIONS[position])
         if self.layer is not None:
-            object.__setattr__(self, "layer", read_layer(self.layer))
+            self._set(layer=read_layer(self.layer))
 
 
 def read_placement(placement: Placement | Position | str | Mapping[str, Any]) -> Placement:
@@ -53,5 +51,5 @@ def read_placement(placement: Placement | Position | str | Mapping[str, Any]) ->
     if isinstance(placement, Placement):
         return placement
     if isinstance(placement, Mapping):
-        return Placement(**check_keys("positions", Placement, placement))
+        return Placement.from_dict(placement, "positions")
     return Placement(position=check_one_of("positions", placement, Position))

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from torch import nn
 
+from depthpde.config import Natural, Settings
 from depthpde.data.catalog import resolved
 from depthpde.data.protocol import STRICT
 from depthpde.data.task import Task, TaskKind
@@ -30,7 +31,7 @@ from depthpde.training.pretraining import PretrainingConfig
 
 
 @dataclass(frozen=True, kw_only=True)  # no slots: what is computed once is kept in __dict__
-class RunConfig:
+class RunConfig(Settings):
     """One training of one model on one task from one seed."""
 
     task: str
@@ -39,7 +40,7 @@ class RunConfig:
     """The model; what the task knows is filled in."""
     training: TrainingConfig
     """How it is trained; its seed becomes that of the run."""
-    seed: int = 0
+    seed: Natural = 0
     """Of the first weights, the order of the examples and dropout."""
     protocol: str = STRICT
     """Which examples select and judge."""
@@ -50,13 +51,13 @@ class RunConfig:
     recipe: int | None = None
     """Version of the task's recipe: other data are another run. Filled in."""
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         """Fill in what follows from the rest, and refuse what contradicts itself."""
         known = TASKS[check_name("task", self.task, TASKS)]
         if self.recipe is None:
-            object.__setattr__(self, "recipe", known.generator)
-        object.__setattr__(self, "training", replace(self.training, seed=self.seed))
-        object.__setattr__(self, "model", self.model.fit(self.about))
+            self._set(recipe=known.generator)
+        self._set(training=replace(self.training, seed=self.seed))
+        self._set(model=self.model.fit(self.about))
         refused = self.about.kind is TaskKind.LANGUAGE or self.model.input is InputKind.PATCH
         if self.pretraining is not None and refused:
             raise ValueError(
@@ -106,30 +107,6 @@ class RunConfig:
         elif self.model.input is InputKind.PATCH:
             chosen = VisionTransformer
         return chosen(self.model, generator=first)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the config as plain JSON values."""
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {
-            name: each.to_dict() if hasattr(each, "to_dict") else each
-            for name, each in values.items()
-        }
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> RunConfig:
-        """Return the config of plain values, or say which key is unknown and the nearest one."""
-        known = [each.name for each in fields(cls)]
-        read = {check_name("config key", str(key), known): each for key, each in values.items()}
-        missing = [name for name in ("task", "model", "training") if name not in read]
-        if missing:
-            raise ValueError(f"`config` must have {', '.join(missing)}, got {', '.join(read)}")
-        read["model"] = ModelConfig.from_dict(read["model"])
-        read["training"] = TrainingConfig.from_dict(read["training"])
-        if read.get("pretraining") is not None:
-            read["pretraining"] = PretrainingConfig.from_dict(read["pretraining"])
-        if read.get("simulator") is not None:
-            read["simulator"] = SimulatorConfig.from_dict(read["simulator"])
-        return cls(**read)
 
 
 def _said(value: Any) -> Any:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
-from depthpde.errors import check_one_of, check_positive, check_range
+from depthpde.config import Positive, Settings
+from depthpde.errors import check_range
 from depthpde.layers.ratio import UNBOUNDED_DEFAULT
-from depthpde.layers.registry import check_keys
 from depthpde.simulator.integrator import Integrator
 from depthpde.solvers.tableau import EULER, TABLEAUS
 
@@ -24,12 +22,12 @@ class Weights(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SimulatorConfig:
+class SimulatorConfig(Settings):
     """How a simulator integrates; the rest is the model's config."""
 
     method: Integrator | str = Integrator.LIE
     """The integrator; Lie with one step a block is the Transformer itself."""
-    steps: int = 1
+    steps: Positive = 1
     """Steps of one block, dt = 1 / steps."""
     weights: Weights | str = Weights.PER_LAYER
     """How weights depend on depth time."""
@@ -38,16 +36,11 @@ class SimulatorConfig:
     projection: bool = False
     """Whether the field is kept on the sphere of the norm; the model itself then has none."""
 
-    def __post_init__(self) -> None:
-        """Refuse a config that cannot run."""
-        object.__setattr__(self, "method", check_one_of("method", self.method, Integrator))
-        object.__setattr__(self, "weights", check_one_of("weights", self.weights, Weights))
-        check_positive("steps", self.steps)
-        if not isinstance(self.projection, bool):
-            raise ValueError(f"`projection` must be True or False, got {self.projection!r}")
+    def check(self) -> None:
+        """Refuse a diffusivity that the integrator cannot step."""
         advice = f"{self.method!s} with {self.steps} step(s) a block is unstable beyond"
         start = check_range("diffusion", self.diffusion, 0.0, self.bound, advice=advice)
-        object.__setattr__(self, "diffusion", start)  # 0 and 0.0 give a run one name
+        self._set(diffusion=start)  # 0 and 0.0 give a run one id
 
     @property
     def bound(self) -> float:
@@ -59,15 +52,3 @@ class SimulatorConfig:
             return UNBOUNDED_DEFAULT
         tableau = EULER if self.method is Integrator.LIE else TABLEAUS[str(self.method)]
         return min(UNBOUNDED_DEFAULT, self.steps * tableau.real_axis / 8)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the config as plain JSON values."""
-        return {
-            name: each.value if isinstance(each, StrEnum) else each
-            for name, each in asdict(self).items()
-        }
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> SimulatorConfig:
-        """Return the config of plain values, or say which key is unknown and the nearest one."""
-        return cls(**check_keys("simulator", cls, values))

@@ -9,19 +9,19 @@ configured, resumed to the bit, recorded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import torch
 from torch import Tensor, nn
 
+from depthpde.config import Positive, Range, Settings
 from depthpde.data.batching import Batch
 from depthpde.data.reader import Split
 from depthpde.data.task import TaskKind
-from depthpde.errors import check_name, check_one_of, check_positive, check_range
 from depthpde.layers.embedding import InputKind
 from depthpde.models.classifier import Classifier
 from depthpde.models.config import ModelConfig
@@ -51,43 +51,34 @@ class Objective(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PretrainingConfig:
+class PretrainingConfig(Settings):
     """How an encoder is pretrained. None leaves a setting as it is in the training that follows."""
 
     objective: Objective | str = Objective.MASKED
     """What is to be told."""
-    share: float | None = None
+    share: Annotated[float, Range(0.001, 0.999)] | None = None
     """Share of tokens hidden; None is 1/2 of pixels, 15 % of bytes, 10 % of symbols."""
-    updates: int = 1000
+    updates: Positive = 1000
     """Optimizer updates of this stage."""
     batch_size: int | None = None
     """Examples in one batch."""
-    learning_rate: float | None = None
+    learning_rate: Annotated[float, Range(1e-12, 1e3)] | None = None
     """At the peak of the schedule."""
     schedule: Schedule | str | None = None
     """How the learning rate falls after the warm-up."""
     warmup: int | None = None
     """Updates in which the learning rate rises; at most a tenth of them unless given."""
-    weight_decay: float | None = None
+    weight_decay: Annotated[float, Range(0.0, 1e3)] | None = None
     """Decoupled, on matrices and tables only."""
 
-    def __post_init__(self) -> None:
-        """Refuse a config that cannot run."""
-        object.__setattr__(self, "objective", check_one_of("objective", self.objective, Objective))
-        check_positive("updates", self.updates)
-        if self.share is not None:
-            check_range("share", self.share, 0.001, 0.999)
-            if self.objective is Objective.CAUSAL:
-                raise ValueError(
-                    f"`share` must be left out for the causal objective, got {self.share:g}: "
-                    "every next token is told"
-                )
-        if self.schedule is not None:
-            object.__setattr__(self, "schedule", check_one_of("schedule", self.schedule, Schedule))
-        stage = self.stage(TrainingConfig())
-        for name in ("learning_rate", "weight_decay"):  # as the training keeps them
-            if getattr(self, name) is not None:
-                object.__setattr__(self, name, getattr(stage, name))
+    def check(self) -> None:
+        """Refuse a stage that cannot run."""
+        if self.share is not None and self.objective is Objective.CAUSAL:
+            raise ValueError(
+                f"`share` must be left out for the causal objective, got {self.share:g}: "
+                "every next token is told"
+            )
+        self.stage(TrainingConfig())
 
     def stage(self, training: TrainingConfig) -> TrainingConfig:
         """Return how this stage is trained: as what follows it, where nothing else is said.
@@ -105,23 +96,6 @@ class PretrainingConfig:
             patience=None,
             label_smoothing=0.0,
             **said,
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the config as plain JSON values."""
-        return {
-            name: value.value if isinstance(value, StrEnum) else value
-            for name, value in asdict(self).items()
-        }
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> PretrainingConfig:
-        """Return the config of plain values, or say which key is unknown and the nearest one."""
-        if not isinstance(values, Mapping):
-            raise ValueError(f"`pretraining` must be a mapping of settings, got {values!r}")
-        known = [each.name for each in fields(cls)]
-        return cls(
-            **{check_name("pretraining key", key, known): value for key, value in values.items()}
         )
 
 
