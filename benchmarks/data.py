@@ -24,13 +24,10 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from depthpde.data.batching import Batches
-from depthpde.data.catalog import load, prepare
+import depthpde as dp
 from depthpde.data.recipes.listops import generate as grow
 from depthpde.data.recipes.pathfinder import LRA_32
 from depthpde.data.recipes.pathfinder import generate as draw
-from depthpde.data.task import Task
-from depthpde.data.tasks import TASKS
 
 ROOT = Path(__file__).parents[1]
 WORKERS = 2
@@ -63,7 +60,7 @@ class Row:
 class SmallEncoder(nn.Module):
     """Two pre-norm blocks of width 32: the model whose appetite the loader must exceed."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: dp.Task) -> None:
         super().__init__()
         self.tokens = nn.Embedding(task.vocabulary, 32)
         self.sites = nn.Parameter(torch.randn(task.length, 32))
@@ -108,8 +105,8 @@ def generators() -> list[Row]:
 
 def loading(name: str, out: Path, trained: float) -> list[Row]:
     """Measure padding and speed of the batches of a prepared task."""
-    split = load(name, "train", out=out)
-    batches, lengths = Batches(split, 32), split.lengths()
+    split = dp.load(name, "train", out=out)
+    batches, lengths = dp.Batches(split, 32), split.lengths()
     plan = batches.plan(0)[:400]
     tokens = sum(int(lengths[part.indices].sum()) for part in plan)
     loaded = tokens / median_seconds(lambda: [batches.fill(part) for part in plan])
@@ -130,7 +127,7 @@ def training_speed(name: str, out: Path) -> float:
 
     Long sequences train more slowly, so this is the harder bar for the loader at any length.
     """
-    model, batches = SmallEncoder(TASKS[name]), Batches(load(name, "train", out=out), 32)
+    model, batches = SmallEncoder(dp.tasks[name]), dp.Batches(dp.load(name, "train", out=out), 32)
     optimizer = torch.optim.AdamW(model.parameters())
     ready = [batches.fill(part) for part in batches.plan(0)[:6]]
 
@@ -158,7 +155,7 @@ def measure(data: Path | None) -> list[Row]:
         out = Path(folder)
         for name in names:
             for size in (f"{name}-mini", name):
-                prepare(size, data=data, out=out, workers=WORKERS)
+                dp.prepare(size, data=data, out=out, workers=WORKERS)
             trained = training_speed(f"{name}-mini", out)
             for size in (f"{name}-mini", name):
                 rows += loading(size, out, trained)

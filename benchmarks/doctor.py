@@ -19,6 +19,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import depthpde as dp
+
 if TYPE_CHECKING:
     from doctor.patients import Case
 
@@ -34,12 +36,11 @@ ANY_HEAD = 1e-9
 
 def calibrate() -> None:
     """Measure the calibration zoo and write where a condition begins."""
-    from depthpde.doctor.condition import Condition
     from doctor.patients import pretrained
     from doctor.zoo import BROKEN, CALIBRATION, HEALTHY, cases, sign_values
 
-    healthy: dict[Condition, list[float]] = {condition: [] for condition in Condition}
-    broken: dict[Condition, list[float]] = {condition: [] for condition in Condition}
+    healthy: dict[dp.Condition, list[float]] = {condition: [] for condition in dp.Condition}
+    broken: dict[dp.Condition, list[float]] = {condition: [] for condition in dp.Condition}
     builders = [partial(animal.build, case) for animal, case in cases(HEALTHY, CALIBRATION)]
     for build in (*builders, pretrained):
         patient = build()
@@ -50,7 +51,7 @@ def calibrate() -> None:
         broken[animal.condition].append(math.nan if value is None else value)
     said = json.loads(THRESHOLDS.read_text(encoding="utf-8"))
     for condition, row in said["thresholds"].items():
-        well, bad = healthy[Condition(condition)], broken[Condition(condition)]
+        well, bad = healthy[dp.Condition(condition)], broken[dp.Condition(condition)]
         row |= limits(condition, row["worse"], well, bad)
         print(f"{condition:24} healthy {min(well):.3g} … {max(well):.3g} ({len(well)})", end="   ")
         print(f"broken {min(bad):.3g} … {max(bad):.3g} ({len(bad)})", end="   ")
@@ -123,14 +124,13 @@ def step_seconds(case: Case) -> tuple[float, float]:
     """Give the median time of a training step, and of one that is looked at, in turns."""
     import torch
 
-    from depthpde.doctor.live import Doctor
     from doctor.patients import CLASSES, classifier
 
     model = classifier(case).model.train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     draw = torch.Generator().manual_seed(0)
 
-    def step(doctor: Doctor | None = None) -> float:
+    def step(doctor: dp.Doctor | None = None) -> float:
         ids = torch.randint(1, case.words, (case.batch, case.length), generator=draw)
         labels = torch.randint(0, CLASSES, (case.batch,), generator=draw)
         began = time.process_time()
@@ -147,7 +147,7 @@ def step_seconds(case: Case) -> tuple[float, float]:
     plain, looking = [], []
     for _ in range(8):
         plain += [step(), step()]
-        with Doctor(model, budget=None, log=lambda line: None) as doctor:
+        with dp.Doctor(model, budget=None, log=lambda line: None) as doctor:
             looking.append(step(doctor))
     return statistics.median(plain), statistics.median(looking)
 

@@ -31,11 +31,9 @@ import numba
 import torch
 from torch.nn import functional as F
 
+import depthpde as dp
 from depthpde.models.block import Block
-from depthpde.models.classifier import Classifier
-from depthpde.models.config import ModelConfig
-from depthpde.models.placement import Placement
-from depthpde.models.position import OPTIONS, ROUTES, Option, Position
+from depthpde.models.position import OPTIONS, ROUTES
 
 ROOT = Path(__file__).parents[1]
 BATCH, LENGTH = 4, 1024
@@ -115,9 +113,9 @@ def compare(
     return rows
 
 
-def training_step(config: ModelConfig) -> Callable[[], object]:
+def training_step(config: dp.ModelConfig) -> Callable[[], object]:
     """Return one update of a small classifier on random tokens."""
-    model = Classifier(config, generator=torch.Generator().manual_seed(0))
+    model = dp.Classifier(config, generator=torch.Generator().manual_seed(0))
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     tokens = torch.randint(257, (BATCH, LENGTH), generator=torch.Generator().manual_seed(1))
     labels = torch.arange(BATCH) % 2
@@ -135,18 +133,18 @@ def positions(rounds: int, clock: Clock) -> list[Row]:
     runs: Runs = {}
     slow: Runs = {}
     bars: dict[str, float] = {}
-    for position in Position:
+    for position in dp.Position:
         for route in ROUTES[position]:
             for option in OPTIONS.get(position, (None,)):
                 name = " · ".join(str(each) for each in (position, route, option) if each)
-                placement = Placement(position=position, route=route, option=option)
-                step = training_step(ModelConfig(**SMALL, positions=(placement,)))
-                if option is Option.WEIGHTS:  # It forms every pair of sites, so it has no bar.
+                placement = dp.Placement(position=position, route=route, option=option)
+                step = training_step(dp.ModelConfig(**SMALL, positions=(placement,)))
+                if option is dp.Option.WEIGHTS:  # It forms every pair of sites, so it has no bar.
                     slow[name] = step
                     continue
                 runs[name] = step
-                bars[name] = 2.0 if position is Position.AFTER_EMBEDDING else 10.0
-    bare = training_step(ModelConfig(**SMALL))
+                bars[name] = 2.0 if position is dp.Position.AFTER_EMBEDDING else 10.0
+    bare = training_step(dp.ModelConfig(**SMALL))
     rows = compare(bare, runs, bars, rounds, clock)
     return rows + compare(bare, slow, {}, max(2, rounds // 5), clock)
 
@@ -156,14 +154,14 @@ def layers(rounds: int, clock: Clock) -> list[Row]:
     kinds = ("adaptive", "multiscale", "depthwise_conv", "exponential_average", "token_shift")
     runs = {
         f"after_embedding · {kind}": training_step(
-            ModelConfig(**SMALL, positions=("after_embedding",), layer=kind)
+            dp.ModelConfig(**SMALL, positions=("after_embedding",), layer=kind)
         )
         for kind in kinds
     }
-    return compare(training_step(ModelConfig(**SMALL)), runs, {}, rounds, clock)
+    return compare(training_step(dp.ModelConfig(**SMALL)), runs, {}, rounds, clock)
 
 
-def forward(config: ModelConfig) -> Callable[[], object]:
+def forward(config: dp.ModelConfig) -> Callable[[], object]:
     """Return one forward pass of one block over a long field."""
     torch.manual_seed(0)
     block = Block(config, 0).eval()
@@ -180,8 +178,8 @@ def long_block(rounds: int, clock: Clock) -> list[Row]:
     """Measure four steps between blocks at length 4096 and 512 features."""
     sizes = {"dim": 512, "heads": 8}
     name = "4 steps between blocks, 1×4096×512, forward"
-    placed = ModelConfig(**sizes, positions=("between_blocks",), layer={"steps": 4})
-    bare, bars = forward(ModelConfig(**sizes)), {name: 10.0}
+    placed = dp.ModelConfig(**sizes, positions=("between_blocks",), layer={"steps": 4})
+    bare, bars = forward(dp.ModelConfig(**sizes)), {name: 10.0}
     return compare(bare, {name: forward(placed)}, bars, rounds, clock)
 
 

@@ -38,20 +38,10 @@ import numba
 import torch
 from torch.nn import functional as F
 
-from depthpde.data.batching import Batches, Part
-from depthpde.data.catalog import load, prepare
-from depthpde.data.reader import Split
-from depthpde.data.tasks import TASKS
+import depthpde as dp
+from depthpde.data.batching import Part
 from depthpde.layers import stabilizer
-from depthpde.models.classifier import Classifier
-from depthpde.models.config import ModelConfig
-from depthpde.runs.run import RunConfig
-from depthpde.runs.settings import build_run
-from depthpde.sweeps.executor import Executor, Folders
-from depthpde.sweeps.pool import Pool
-from depthpde.sweeps.sweep import sweep
 from depthpde.training import evaluate as evaluation
-from depthpde.training.loop import train
 
 ROOT = Path(__file__).parents[1]
 UPDATES = 25
@@ -100,7 +90,7 @@ Now = Callable[[], float]
 def update(rounds: int, now: Now, prepared: Path) -> Row:
     """Compare an update of image-mini at width 64 with what torch alone makes of it."""
     run = _wide(updates=6, evaluate_every=6)
-    split = load(STAND_IN, "train", out=prepared)
+    split = dp.load(STAND_IN, "train", out=prepared)
     least = {name: [float("inf")] * 6 for name in ("now", "plain")}
     for turn in range(rounds + 1):
         for name in sorted(least, reverse=turn % 2 == 1):
@@ -120,25 +110,27 @@ def update(rounds: int, now: Now, prepared: Path) -> Row:
 def whole(rounds: int, now: Now, prepared: Path) -> Row:
     """Compare a short run with its evaluations, from the first update to the last."""
     run = _wide(updates=8, evaluate_every=4)
-    train_split, held_out = (load(STAND_IN, each, out=prepared) for each in ("train", "validation"))
+    train_split, held_out = (
+        dp.load(STAND_IN, each, out=prepared) for each in ("train", "validation")
+    )
     spent: dict[str, list[float]] = {"now": [], "plain": []}
     for turn in range(max(3, rounds // 3)):
         for name in sorted(spent, reverse=turn % 2 == 1):
             model = run.build()
             with _plain() if name == "plain" else nullcontext():
                 before = now()
-                train(model, train_split, run.training, validation=held_out)
+                dp.train(model, train_split, run.training, validation=held_out)
                 spent[name].append(now() - before)
     ours, plain = min(spent["now"]), min(spent["plain"])
     detail = f"{ours:.2f} s against {plain:.2f} s for 8 updates and two looks at {len(held_out)}"
     return Row("whole", plain / ours, "×", 1.3, True, detail)
 
 
-def _wide(*, updates: int, evaluate_every: int) -> RunConfig:
+def _wide(*, updates: int, evaluate_every: int) -> dp.RunConfig:
     model = {"dim": 64, "heads": 4, "hidden": 128, "dropout": 0.1}
     training = {"updates": updates, "evaluate_every": evaluate_every, "warmup": 1, "batch_size": 32}
     settings = {f"model.{key}": value for key, value in model.items()}
-    return build_run(
+    return dp.build_run(
         "image-mini", settings=settings | {f"training.{key}": v for key, v in training.items()}
     )
 
@@ -155,11 +147,11 @@ def _plain() -> Iterator[None]:
 
 def step(rounds: int, now: Now, prepared: Path) -> Row:
     """Compare an update of ours with one by hand, batch by batch."""
-    run = build_run(
+    run = dp.build_run(
         "listops-mini",
         settings={"model.positions": ["after_embedding"], "training.updates": UPDATES},
     )
-    split = load("listops-mini", "train", out=prepared)
+    split = dp.load("listops-mini", "train", out=prepared)
     sides = {"ours": _ours, "by hand": _by_hand}
     least = {name: [float("inf")] * UPDATES for name in sides}
     for turn in range(rounds + 1):
@@ -173,20 +165,20 @@ def step(rounds: int, now: Now, prepared: Path) -> Row:
     return Row("step", ours / by_hand, "×", 1.05, False, detail)
 
 
-def _ours(run: RunConfig, split: Split, now: Now) -> list[float]:
+def _ours(run: dp.RunConfig, split: dp.Split, now: Now) -> list[float]:
     stamps = []
     model = run.build()
     began = now()
-    train(model, split, run.training, callback=lambda history, point: stamps.append(now()))
+    dp.train(model, split, run.training, callback=lambda history, point: stamps.append(now()))
     return [after - before for before, after in zip([began, *stamps], stamps, strict=False)]
 
 
-def _by_hand(run: RunConfig, split: Split, now: Now) -> Iterator[float]:
+def _by_hand(run: dp.RunConfig, split: dp.Split, now: Now) -> Iterator[float]:
     """Train as one writes it down: no resume, no record, no several processes."""
     config, model = run.training, run.build()
     optimizer = torch.optim.AdamW(model.parameters(), lr=config.learning_rate, fused=True)
     before = now()
-    batches = Batches(split, config.batch_size, seed=config.seed).stream()
+    batches = dp.Batches(split, config.batch_size, seed=config.seed).stream()
     for _ in range(config.updates):
         _, batch = next(batches)
         optimizer.zero_grad()
@@ -204,10 +196,10 @@ def _by_hand(run: RunConfig, split: Split, now: Now) -> Iterator[float]:
 
 def buckets(rounds: int, now: Now, prepared: Path) -> Row:
     """Compare batches of similar lengths with batches padded to the longest."""
-    split = load("listops", "train", out=prepared)
-    config = ModelConfig(dim=64, blocks=2, heads=2, hidden=128)
-    model = Classifier(config, TASKS["listops"], generator=torch.Generator().manual_seed(0))
-    sides = {name: Batches(each, 4) for name, each in _paddings(split).items()}
+    split = dp.load("listops", "train", out=prepared)
+    config = dp.ModelConfig(dim=64, blocks=2, heads=2, hidden=128)
+    model = dp.Classifier(config, dp.tasks["listops"], generator=torch.Generator().manual_seed(0))
+    sides = {name: dp.Batches(each, 4) for name, each in _paddings(split).items()}
     chosen = {name: _spread(each.plan(0), 6) for name, each in sides.items()}
     spent = {name: [float("inf")] * 6 for name in sides}
     for turn in range(max(3, rounds // 3)):
@@ -230,7 +222,7 @@ def buckets(rounds: int, now: Now, prepared: Path) -> Row:
     return Row("buckets", speed["buckets"] / speed["longest"], "×", 1.7, True, detail)
 
 
-def _paddings(split: Split) -> dict[str, Split]:
+def _paddings(split: dp.Split) -> dict[str, dp.Split]:
     return {"buckets": split, "longest": replace(split, padding=split.length)}
 
 
@@ -246,7 +238,7 @@ def workers(prepared: Path) -> Row:
     spent: dict[int, list[float]] = {1: [], 2: []}
     for _ in range(3):
         for count, times in spent.items():
-            times.append(_sweep(runs, lambda f, n=count: Pool(f, n, threads=1), prepared))
+            times.append(_sweep(runs, lambda f, n=count: dp.Pool(f, n, threads=1), prepared))
     one, two = (median(times) for times in spent.values())
     detail = f"{two:.0f} s against {one:.0f} s for {RUNS} runs, one thread a worker, median of 3"
     return Row("workers", two / one, "×", 0.6, False, detail)
@@ -254,25 +246,25 @@ def workers(prepared: Path) -> Row:
 
 def ray(prepared: Path) -> Row:
     """Tell what Ray adds to a grid of short runs, its start and end included."""
-    from depthpde.sweeps.ray_cluster import RayCluster
-
     runs = _grid(4, updates=20)
-    pool = _sweep(runs, lambda folders: Pool(folders, 2, threads=1), prepared)
-    there = _sweep(runs, lambda folders: RayCluster(folders, "auto", slots=2), prepared)
+    pool = _sweep(runs, lambda folders: dp.Pool(folders, 2, threads=1), prepared)
+    there = _sweep(runs, lambda folders: dp.RayCluster(folders, "auto", slots=2), prepared)
     detail = f"{there:.0f} s against {pool:.0f} s for {len(runs)} runs of 20 updates"
     return Row("ray adds", there - pool, " s", 15.0, False, detail)
 
 
-def _grid(count: int, *, updates: int) -> list[RunConfig]:
+def _grid(count: int, *, updates: int) -> list[dp.RunConfig]:
     settings = {"training.updates": updates, "training.evaluate_every": updates}
-    return [build_run("listops-mini", settings=settings | {"seed": n}) for n in range(count)]
+    return [dp.build_run("listops-mini", settings=settings | {"seed": n}) for n in range(count)]
 
 
-def _sweep(runs: list[RunConfig], place: Callable[[Folders], Executor], prepared: Path) -> float:
+def _sweep(
+    runs: list[dp.RunConfig], place: Callable[[dp.Folders], dp.Executor], prepared: Path
+) -> float:
     with TemporaryDirectory() as folder:
-        folders = Folders(Path(folder), prepared=prepared)
+        folders = dp.Folders(Path(folder), prepared=prepared)
         began = time.perf_counter()
-        outcome = sweep(runs, place(folders), folders.results)
+        outcome = dp.sweep(runs, place(folders), folders.results)
         seconds = time.perf_counter() - began
     if outcome.recorded != len(runs):
         raise RuntimeError(f"only {outcome.recorded} of {len(runs)} runs ended: {outcome.failed}")
@@ -300,7 +292,7 @@ def measure(chosen: list[str], rounds: int, clock: Clock, prepared: Path) -> Ite
     small = {"train": 2000, "validation": 200, "test": 400}
     tasks = {"update": STAND_IN, "whole": STAND_IN, "buckets": "listops"}
     for task in {tasks.get(name, "listops-mini") for name in chosen}:
-        prepare(replace(TASKS[task], splits=small), out=prepared)
+        dp.prepare(replace(dp.tasks[task], splits=small), out=prepared)
     now = time.process_time if clock is Clock.CPU else time.perf_counter
     for name in chosen:
         if name in ("update", "whole", "step", "buckets"):

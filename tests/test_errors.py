@@ -102,3 +102,12 @@ def test_a_bad_mask_is_refused():
         errors.check_mask("valid_mask", good.float(), u)
     with pytest.raises(ValueError, match=r"shape \[batch, length\] = \[2, 5\], got \[2, 4\]"):
         errors.check_mask("valid_mask", good[:, :4], u)
+
+
+def test_a_table_names_the_nearest_of_its_names():
+    table = errors.NameTable("task", {"listops": 1, "text": 2})
+    assert table["text"] == 2
+    assert table.get("texts") is None
+    with pytest.raises(KeyError, match="did you mean 'listops'") as found:
+        table["listop"]
+    assert str(found.value).startswith("`task` must be one of listops, text, got 'listop'")

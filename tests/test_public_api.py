@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -21,9 +22,21 @@ def test_every_public_name_exists():
     assert set(depthpde.__all__) <= set(dir(depthpde))
 
 
-def test_an_unknown_name_is_refused():
-    with pytest.raises(AttributeError, match="module 'depthpde' has no attribute 'difuse'"):
+def test_an_unknown_name_is_refused_and_the_nearest_named():
+    with pytest.raises(AttributeError, match="no attribute 'difuse'; did you mean 'diffuse'"):
         _ = depthpde.difuse
+    with pytest.raises(AttributeError, match="no attribute 'zzzzzz'$"):
+        _ = depthpde.zzzzzz
+
+
+def test_an_unknown_task_is_refused_and_the_nearest_named():
+    with pytest.raises(KeyError, match="did you mean 'listops-mini'"):
+        _ = depthpde.tasks["listop-mini"]
+
+
+def test_the_stub_ships_with_the_package():
+    assert Path(depthpde.__file__).with_suffix(".pyi").is_file()
+    assert Path(depthpde.__file__).with_name("py.typed").is_file()
 
 
 def test_importing_the_package_imports_no_torch():

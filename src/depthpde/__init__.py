@@ -2,70 +2,45 @@
 
     ∂u/∂t = D u + A[u] + R(u),   kept in bounds by S
 
-Every public name is loaded when it is first used, so that importing the package costs nothing.
+`__init__.pyi` lists the public names. A name is loaded when it is first used, so importing the
+package imports no torch.
 """
 
 from __future__ import annotations
 
+import ast
 from importlib import import_module
+from pathlib import Path
 
 __version__ = "0.1.0"
 
-_HOME = {
-    "AdaptiveDiffusion": "layers.diffusion",
-    "Boundary": "operators.boundary",
-    "check_causality": "insertion.causality",
-    "Classifier": "models.classifier",
-    "cost": "models.cost",
-    "diagnose": "doctor.diagnosis",
-    "Diagnosis": "doctor.diagnosis",
-    "diffuse": "operators.diffusion.dispatch",
-    "diffuse_2d": "operators.diffusion.diffusion_2d",
-    "Diffusion": "layers.diffusion",
-    "Doctor": "doctor.live",
-    "DoctorCallback": "doctor.callbacks",
-    "Equation": "simulator.equation",
-    "execute": "runs.execute",
-    "Family": "insertion.family",
-    "insert": "insertion.insert",
-    "Insertion": "insertion.insertion",
-    "integrate": "solvers.integrate",
-    "LanguageModel": "models.language",
-    "LayerConfig": "layers.registry",
-    "lightning_doctor": "doctor.callbacks",
-    "Method": "operators.diffusion.dispatch",
-    "ModelConfig": "models.config",
-    "MultiscaleDiffusion": "layers.multiscale",
-    "Placement": "models.placement",
-    "Position": "models.position",
-    "pretrain": "training.pretraining",
-    "PretrainingConfig": "training.pretraining",
-    "probe": "doctor.probe",
-    "Projection": "simulator.equation",
-    "Route": "models.position",
-    "RunConfig": "runs.run",
-    "DiffusionScale": "layers.multiscale",
-    "Scheme": "operators.stability",
-    "simulate": "simulator.simulate",
-    "Simulator": "simulator.learned",
-    "SimulatorConfig": "simulator.config",
-    "Stabilizer": "layers.stabilizer",
-    "tasks": "data.tasks:TASKS",
-    "train": "training.loop",
-    "TrainingConfig": "training.config",
-    "transcribe": "simulator.transcribe",
-    "VisionTransformer": "models.vision",
-}
-"""Where each public name lives; after a colon, what it is called there."""
 
-__all__ = ["__version__", *sorted(_HOME)]
+def _read_stub() -> dict[str, tuple[str, str]]:
+    """Return the module and the name inside it of every public name."""
+    homes: dict[str, tuple[str, str]] = {}
+    for node in ast.parse(Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ImportFrom) and node.module:
+            homes |= {each.name: (node.module, each.name) for each in node.names}
+        elif isinstance(node, ast.Assign):  # tasks = TASKS
+            (target,), value = node.targets, node.value
+            homes[ast.unparse(target)] = homes.pop(ast.unparse(value))
+    return homes
+
+
+_HOMES = _read_stub()
+__all__ = ["__version__", *sorted(_HOMES)]
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOME:
-        raise AttributeError(f"module 'depthpde' has no attribute {name!r}")
-    home, _, inside = _HOME[name].partition(":")
-    value = getattr(import_module(f"depthpde.{home}"), inside or name)
+    if name not in _HOMES:
+        from depthpde.errors import nearest
+
+        near = nearest(name, __all__)
+        hint = "" if near is None else f"; did you mean {near!r}?"
+        raise AttributeError(f"module 'depthpde' has no attribute {name!r}{hint}")
+    home, inside = _HOMES[name]
+    found = import_module(f"{home}.{inside}" if home == __name__ else home)
+    value = found if home == __name__ else getattr(found, inside)
     globals()[name] = value  # the next use finds it at once
     return value
 

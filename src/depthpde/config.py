@@ -70,7 +70,8 @@ class Settings:
 
     def __post_init__(self) -> None:
         """Read every field as its annotation says, then check what concerns several fields."""
-        for name, rules in _rules(type(self)).items():
+        kind: type[Any] = type(self)  # mypy takes type[Settings] for unhashable
+        for name, rules in _rules(kind).items():
             value = getattr(self, name)
             read = _read(name, value, rules)
             if read is not value:

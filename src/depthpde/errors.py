@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 Choice = TypeVar("Choice", bound=StrEnum)
+Named = TypeVar("Named")
 NEAR = 0.6
 """How alike two names must be, from 0 to 1, for the one to be meant by the other."""
 
@@ -45,6 +46,33 @@ def check_name(name: str, value: str, known: Iterable[str]) -> str:
     near = nearest(value, names)
     hint = "" if near is None else f"; did you mean {near!r}?"
     raise ValueError(f"`{name}` must be one of {', '.join(names)}, got {value!r}{hint}")
+
+
+class UnknownNameError(KeyError):
+    """A name that a table does not hold; KeyError alone would print its message in quotes."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class NameTable(dict[str, Named]):
+    """A table of named things that names the nearest one where a name is missing.
+
+    >>> NameTable("task", {"listops": 1, "text": 2})["listop"]
+    Traceback (most recent call last):
+    depthpde.errors.UnknownNameError: `task` must be one of listops, text, got 'listop'; did …
+    """
+
+    def __init__(self, kind: str, things: Mapping[str, Named]) -> None:
+        super().__init__(things)
+        self.kind = kind
+
+    def __missing__(self, name: str) -> Named:
+        try:
+            check_name(self.kind, name, self)
+        except ValueError as error:
+            raise UnknownNameError(str(error)) from None
+        raise AssertionError("a missing name is not in the table")
 
 
 def nearest(value: str, names: Iterable[str]) -> str | None:

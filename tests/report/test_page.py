@@ -14,6 +14,7 @@ from depthpde.pages.style import CSS, csp_hash
 from depthpde.records.evidence import over_all
 from depthpde.records.record import Grid, read_grid, write_grid
 from depthpde.report.page import PAGE, make_report, write_report
+from recipes import read_recipes, run_recipe
 from report import synthesis
 
 VOID = {"meta", "br", "hr", "img", "link", "input"}
@@ -161,12 +162,10 @@ def test_a_folder_where_nothing_can_be_read_still_gives_a_page(tmp_path):
     assert "No run has been read" in report.page.read_text()
 
 
-def test_the_python_of_the_documentation_runs(shared_results, tmp_path, monkeypatch, capsys):
-    page = Path(__file__).parents[2] / "docs" / "report.md"
-    code = "\n".join(re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.S))
+def test_the_python_of_the_documentation_runs(shared_results, tmp_path, capsys):
+    (recipe,) = read_recipes("docs/report.md")
     (tmp_path / "results").symlink_to(shared_results)
-    monkeypatch.chdir(tmp_path)
-    exec(compile(code, "report.md", "exec"), {})
+    run_recipe(recipe, tmp_path)
     assert (tmp_path / "out" / "report" / PAGE).is_file()
     assert "after embedding" in capsys.readouterr().out
 

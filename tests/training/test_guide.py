@@ -1,7 +1,6 @@
-"""Every Python block of the guide runs as it stands, and what it names is there."""
+"""The commands of docs/training.md are understood, and the presets it names are there."""
 
 import re
-import runpy
 from pathlib import Path
 
 import pytest
@@ -10,19 +9,11 @@ from depthpde.cli.main import parser
 from depthpde.runs.presets import PRESETS
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "training.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"```python\n(.*?)```", GUIDE, flags=re.DOTALL)
 COMMANDS = re.findall(r"^(?:torchrun .*cli\.main|depthpde) (train .*)$", GUIDE, flags=re.MULTILINE)
 
 
-@pytest.mark.parametrize("block", BLOCKS, ids=range(len(BLOCKS)))
-def test_a_recipe_runs_as_written(block, tmp_path, capsys):
-    recipe = tmp_path / "recipe.py"
-    recipe.write_text(block, encoding="utf-8")
-    assert runpy.run_path(str(recipe))["__name__"] == "<run_path>"
-
-
-def test_the_guide_has_recipes_and_commands():
-    assert (len(BLOCKS), len(COMMANDS)) == (3, 6)
+def test_the_guide_has_commands():
+    assert len(COMMANDS) == 6
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -14,6 +14,7 @@ from depthpde.data.recipes import (
 )
 from depthpde.data.recipes import pairs as real_pairs
 from depthpde.data.task import Task, TaskKind
+from depthpde.errors import NameTable
 
 
 def _splits(train: int, validation: int, test: int) -> dict[str, int]:
@@ -341,4 +342,4 @@ _ALL = (
     ),
 )
 
-TASKS: dict[str, Task] = {task.name: task for task in _ALL}
+TASKS: NameTable[Task] = NameTable("task", {task.name: task for task in _ALL})

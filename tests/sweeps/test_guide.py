@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from depthpde.cli.main import parser
 from depthpde.sweeps.grid_file import read_plan
+from recipes import read_recipes, run_recipe
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "sweeps.md").read_text(encoding="utf-8")
 
 
-def block(language: str) -> str:
-    return re.findall(rf"```{language}\n(.*?)```", GUIDE, re.S)[0]
-
-
 def test_the_file_and_the_python_of_the_guide_are_the_same_runs(tmp_path):
-    (tmp_path / "grid.yaml").write_text(block("yaml"))
+    (tmp_path / "grid.yaml").write_text(re.findall(r"```yaml\n(.*?)```", GUIDE, re.S)[0])
     written = read_plan(tmp_path / "grid.yaml")
-    told = block("python").replace("out/results", str(tmp_path))
-    names: dict[str, object] = {}
-    exec(told.partition("outcome =")[0], names)  # all but the hours of computing
+    (recipe,) = read_recipes("docs/sweeps.md")
+    code = recipe.code.replace("out/results", str(tmp_path))
+    # all but the hours of computing
+    names = run_recipe(replace(recipe, code=code.partition("outcome =")[0]), tmp_path)
     runs = {run.id for run in written.runs}
     assert {run.id for run in names["plan"].runs} < runs
     assert len(runs) == 18
