@@ -70,7 +70,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         """Read every field as its annotation says, then check what concerns several fields."""
-        kind: type[Any] = type(self)  # mypy takes type[Settings] for unhashable
+        kind: Any = type(self)  # mypy takes the type of a frozen dataclass for unhashable
         for name, rules in _rules(kind).items():
             value = getattr(self, name)
             read = _read(name, value, rules)

@@ -24,6 +24,8 @@ def derive(seed: int, *names: str | int) -> int:
 def generator(seed: int, *names: str | int) -> torch.Generator:
     """Return the CPU generator that belongs to this seed and this use.
 
+    >>> same = torch.randn(3, generator=dp.generator(0, "init"))   # the same numbers every time
+
     Args:
         seed: The run's seed.
         *names: What the numbers are for, from the general to the special: ``"init", "block", 3``.

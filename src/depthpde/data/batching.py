@@ -60,7 +60,11 @@ class Batch:
 
 
 class Cursor(NamedTuple):
-    """Where a stream of batches stands: the batch that comes next."""
+    """Where a stream of batches stands: the batch that comes next.
+
+    >>> batches = dp.Batches(dp.load("listops-mini", "train"), batch_size=8)
+    >>> cursor, batch = next(batches.stream(dp.Cursor(epoch=1, batch=2)))
+    """
 
     epoch: int = 0
     batch: int = 0
@@ -77,6 +81,11 @@ class Part(NamedTuple):
 
 class Batches:
     """The batches of one split.
+
+    >>> batches = dp.Batches(dp.load("listops-mini", "train"), batch_size=8)
+    >>> cursor, batch = next(batches.stream())
+    >>> batch.tokens.shape == batch.valid_mask.shape
+    True
 
     Args:
         split: A loaded split.

@@ -66,6 +66,8 @@ def prepare(
     The bytes written depend on the files read, the protocol and the seed, never on the machine,
     the number of workers or the day. Nothing is left behind when it fails.
 
+    >>> manifest = dp.prepare("listops-mini")   # doctest: +SKIP
+
     Args:
         task: A task or its name.
         data: Folder with the official files; ``$DEPTHPDE_DATA`` if not given.
@@ -89,6 +91,8 @@ def prepare(
 
 def load(task: str | Task, split: str, *, out: Path | None = None, protocol: str = STRICT) -> Split:
     """Return one split of a prepared task as memory maps.
+
+    >>> split = dp.load("listops-mini", "train")
 
     Args:
         task: A task or its name.

@@ -23,7 +23,12 @@ _ENTRIES = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Split:
-    """One split of a prepared task, memory-mapped: nothing is read before it is used."""
+    """One split of a prepared task, memory-mapped: nothing is read before it is used.
+
+    >>> split = dp.load("listops-mini", "train")
+    >>> len(split)
+    32
+    """
 
     name: str
     """``train``, ``validation`` or ``test``."""

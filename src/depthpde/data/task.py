@@ -63,7 +63,12 @@ Recipe = Callable[["Task", Request, "Writer"], None]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Task:
-    """One task: everything a model and a trainer must know, and how its arrays come about."""
+    """One task: everything a model and a trainer must know, and how its arrays come about.
+
+    >>> from dataclasses import replace
+    >>> sizes = {"train": 64, "validation": 16, "test": 16}
+    >>> small = replace(dp.tasks["listops-mini"], splits=sizes)
+    """
 
     name: str
     """The name it is asked for by; mini tasks end in ``-mini``."""

@@ -24,6 +24,8 @@ class DoctorCallback:
     for an event by its name; those that say nothing to a doctor are answered with nothing, so that
     transformers need not be imported here.
 
+    >>> callback = dp.DoctorCallback(every=200)   # trainer.add_callback(callback)
+
     Args:
         every: Updates from one look to the next.
         path: Where the history goes instead.
@@ -77,6 +79,8 @@ def lightning_doctor(
     """Build a Lightning callback that watches a training.
 
     The history goes to ``doctor.jsonl`` in the trainer's log folder, or its root folder.
+
+    >>> callback = dp.lightning_doctor(every=200)   # Trainer(callbacks=[callback])
 
     Args:
         every: Batches from one look to the next.

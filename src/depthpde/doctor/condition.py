@@ -28,7 +28,12 @@ MOST_NAMED = 4
 
 
 class Condition(StrEnum):
-    """What can be wrong."""
+    """What can be wrong.
+
+    >>> model = dp.Classifier(dp.ModelConfig(dim=16, vocabulary=9, length=12, classes=3))
+    >>> conditions = dp.diagnose(model, torch.randint(9, (4, 12))).conditions
+    >>> collapsed = dp.Condition.RANK in conditions
+    """
 
     DRIFT = "representational drift"
     RANK = "rank collapse"

@@ -61,7 +61,12 @@ class DepthSeries:
 
 @dataclass(frozen=True, slots=True)
 class DepthProfile(Mapping[str, DepthSeries]):
-    """Everything that was measured in one pass through a model, by name."""
+    """Everything that was measured in one pass through a model, by name.
+
+    >>> model = dp.Classifier(dp.ModelConfig(dim=16, vocabulary=9, length=12, classes=3))
+    >>> sorted(dp.probe(model, torch.randint(9, (4, 12))))[0]
+    'attention.entropy'
+    """
 
     model: str
     """The model's class."""

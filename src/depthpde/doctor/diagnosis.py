@@ -34,7 +34,11 @@ NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """Verdicts, the worst first, and the measures behind them."""
+    """Verdicts, the worst first, and the measures behind them.
+
+    >>> model = dp.Classifier(dp.ModelConfig(dim=16, vocabulary=9, length=12, classes=3))
+    >>> path = dp.diagnose(model, torch.randint(9, (4, 12))).save("doctor.html")
+    """
 
     trajectory: DepthProfile
     verdicts: tuple[HealthVerdict, ...]
@@ -118,6 +122,9 @@ def diagnose(
     """Tell whether the depth-dynamics of a model are healthy.
 
     The model is left as it was; see `probe`.
+
+    >>> model = dp.Classifier(dp.ModelConfig(dim=16, vocabulary=9, length=12, classes=3))
+    >>> diagnosis = dp.diagnose(model, torch.randint(9, (4, 12)), labels=torch.randint(3, (4,)))
 
     Args:
         model: One of our models, or one of a family that `insertion` knows.

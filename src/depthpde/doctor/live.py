@@ -53,6 +53,9 @@ class Doctor:
 
     Also what `depthpde.train` takes as ``watch=``: it may be called with a history and a point.
 
+    >>> model = dp.Classifier(dp.ModelConfig(dim=16, vocabulary=9, length=12, classes=3))
+    >>> doctor = dp.Doctor(model, every=200)
+
     Args:
         model: The model in training; not compiled yet, and not wrapped for several processes.
         every: Updates from one look to the next; the first one it is there for is looked at too:

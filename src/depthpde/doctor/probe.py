@@ -54,6 +54,10 @@ def probe(
 
     The model runs in eval mode and is left as it was: weights, gradients, modes, random numbers.
 
+    >>> model = dp.Classifier(dp.ModelConfig(dim=16, vocabulary=9, length=12, classes=3))
+    >>> profile = dp.probe(model, torch.randint(9, (4, 12)))
+    >>> drift = profile["drift.cosine"]
+
     Args:
         model: One of our models, or one of a family that `insertion` knows.
         batch: What the model is called with: one tensor, or its positional or named arguments.

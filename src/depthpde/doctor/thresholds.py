@@ -20,7 +20,11 @@ FILE = "thresholds.json"
 
 
 class Grade(StrEnum):
-    """How a sign stands, the best first."""
+    """How a sign stands, the best first.
+
+    >>> [str(grade) for grade in dp.Grade]
+    ['healthy', 'watch', 'ill']
+    """
 
     HEALTHY = "healthy"
     WATCH = "watch"
@@ -58,7 +62,10 @@ class Threshold:
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """All thresholds."""
+    """All thresholds.
+
+    >>> thresholds = dp.Thresholds.read()   # the package's own; read(path) takes a file of yours
+    """
 
     entropy_floor: float
     """Share of log n under which a head is said to look at one token."""

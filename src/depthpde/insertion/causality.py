@@ -102,6 +102,10 @@ def check_causality(
     takes part with half its bound, and every other inserted weight is moved too, so that a leak
     is found before the first update and not after it.
 
+    >>> model = torch.nn.TransformerEncoderLayer(32, 4, batch_first=True)
+    >>> dp.check_causality(model, torch.randn(2, 10, 32)).leaks
+    True
+
     Args:
         model: Any module.
         inputs: One tensor, or the positional or named arguments of the model. The first tensor of

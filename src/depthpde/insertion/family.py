@@ -23,7 +23,11 @@ class Side(StrEnum):
 
 
 class NormOrder(StrEnum):
-    """Where a block normalizes."""
+    """Where a block normalizes.
+
+    >>> dp.NormOrder("pre") is dp.NormOrder.PRE
+    True
+    """
 
     PRE = "pre"
     """u ← u + F(LN u)"""
@@ -46,18 +50,27 @@ class Tap:
 
 
 def into(path: str, argument: int = 0) -> Tap:
-    """Name the tensor that enters a module."""
+    """Name the tensor that enters a module.
+
+    >>> heads = dp.into("attn.out")   # what enters the output projection
+    """
     return Tap(path, Side.INPUT, argument)
 
 
 def out_of(path: str, part: tuple[int, int] = (0, 1)) -> Tap:
-    """Name the tensor that leaves a module (the first one, if it returns several)."""
+    """Name the tensor that leaves a module (the first one, if it returns several).
+
+    >>> values = dp.out_of("attn.qkv", part=(2, 3))   # the third of three parts
+    """
     return Tap(path, Side.OUTPUT, part=part)
 
 
 @dataclass(frozen=True, slots=True)
 class Padding:
-    """Which argument of the block's forward tells real tokens from padding."""
+    """Which argument of the block's forward tells real tokens from padding.
+
+    >>> padding = dp.Padding("key_padding_mask", keep=False)   # True stands for padding there
+    """
 
     argument: str
     """Its name."""
@@ -99,7 +112,11 @@ class BlockParts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Family:
-    """Where the positions are in a family of models."""
+    """Where the positions are in a family of models.
+
+    >>> mine = dp.Family(name="mine", norm=dp.NormOrder.PRE, norms=("norm_a", "norm_b"),
+    ...                  attention=dp.out_of("attn"), ffn=dp.out_of("mlp"), width="attn.q")
+    """
 
     name: str
     """What a person calls it."""

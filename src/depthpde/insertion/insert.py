@@ -66,6 +66,10 @@ def insert(
     layer; a tiny input is run to see that a model called not causal is not. Padding is a no-flux
     wall, whatever the family's convention for masks.
 
+    >>> model = torch.nn.TransformerEncoderLayer(32, 4, batch_first=True)
+    >>> inserted = dp.insert(model, "after_ffn")
+    >>> inserted.remove()   # the original model, to the bit
+
     Args:
         model: The model, or the part of it that holds the blocks.
         position: Which of the seven positions.

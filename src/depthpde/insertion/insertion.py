@@ -36,6 +36,10 @@ class Match:
 class Insertion:
     """Layers inserted at one position of a model.
 
+    >>> model = torch.nn.TransformerEncoderLayer(32, 4, batch_first=True)
+    >>> inserted = dp.insert(model, "after_attention", layer="multiscale")
+    >>> path = inserted.save("diffusion.safetensors")
+
     Args:
         model: The model they were inserted into.
         inserted: The container that holds them.

@@ -38,6 +38,10 @@ class DepthwiseConv(nn.Module):
     a site beyond a wall counts as the site itself, as in no-flux diffusion; started at the blur it
     *is* `Diffusion` with that ratio.
 
+    >>> layer = dp.DepthwiseConv(16, start="blur")
+    >>> layer(torch.randn(2, 10, 16)).shape
+    torch.Size([2, 10, 16])
+
     Args:
         dim: Number of features.
         width: Number of taps, odd; a causal layer looks at this site and width − 1 before it.
@@ -137,6 +141,10 @@ class Blur(nn.Module):
 
     Learns nothing.
 
+    >>> layer = dp.Blur(16, ratio=0.25)
+    >>> layer(torch.randn(2, 10, 16)).shape
+    torch.Size([2, 10, 16])
+
     Args:
         dim: Number of features.
         ratio: r; by default where `Diffusion` starts.
@@ -206,6 +214,10 @@ class ExponentialAverage(nn.Module):
 
     Learned: the memory q in (0, 1) of every feature. A weighted mean of valid sites, so the range
     is never raised. Without `causal`, the mean of the two directions.
+
+    >>> layer = dp.ExponentialAverage(16, causal=True)
+    >>> layer(torch.randn(2, 10, 16)).shape
+    torch.Size([2, 10, 16])
 
     Args:
         dim: Number of features.
@@ -290,6 +302,10 @@ class TokenShift(Diffusion):
 
     Learned: r in (0, 1) for every feature. This is one upwind step; it has a name of its own
     because it is what RWKV calls it.
+
+    >>> layer = dp.TokenShift(16)
+    >>> layer(torch.randn(2, 10, 16)).shape
+    torch.Size([2, 10, 16])
 
     Args:
         dim: Number of features.

@@ -44,6 +44,10 @@ class Diffusion(nn.Module):
     Padding is a no-flux wall. `initial_ratio=0` makes the layer the identity to the bit, and it
     still learns.
 
+    >>> layer = dp.Diffusion(16, steps=2)
+    >>> layer(torch.randn(2, 10, 16), valid_mask=torch.ones(2, 10, dtype=torch.bool)).shape
+    torch.Size([2, 10, 16])
+
     Args:
         dim: Number of features.
         per: One ratio per "feature", "head" or one "scalar" for all.
@@ -180,6 +184,10 @@ class AdaptiveDiffusion(nn.Module):
     the step matrix is symmetric and doubly stochastic for bound ≤ 1/2: mean conserved, range and
     2-norm never raised (for the frozen ratio), edges preserved. With several steps the ratio is
     computed once, from the field that came in.
+
+    >>> layer = dp.AdaptiveDiffusion(16)   # smooths less where neighbours differ
+    >>> layer(torch.randn(2, 10, 16)).shape
+    torch.Size([2, 10, 16])
 
     Args:
         dim: Number of features.

@@ -74,6 +74,10 @@ class Attention(nn.Module):
     Padding is never looked at; a sequence of nothing but padding looks at itself. Learned: the
     four projections.
 
+    >>> attention = dp.Attention(dim=16, heads=2)
+    >>> attention(torch.randn(2, 10, 16)).shape
+    torch.Size([2, 10, 16])
+
     Args:
         dim: Features of the field.
         heads: Number of heads; divides `dim`.

@@ -16,7 +16,11 @@ from depthpde.shapes import Field, Mask, Segments
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiffusionScale:
-    """One member of a multi-scale diffusion."""
+    """One member of a multi-scale diffusion.
+
+    >>> scales = [dp.DiffusionScale(steps=1), dp.DiffusionScale(steps=8)]
+    >>> layer = dp.MultiscaleDiffusion(16, scales=scales)
+    """
 
     steps: int = 1
     """PDE steps: more steps, smoother."""
@@ -47,6 +51,10 @@ class MultiscaleDiffusion(nn.Module):
     A weighted sum of one-step diffusions of one stencil is *one* such diffusion,
     Σ w_k (I + r_k L) = I + (Σ w_k r_k) L, so scales must differ in steps or dilation. Padding must
     hold numbers while the weights learn: their gradient reads it, times zero.
+
+    >>> layer = dp.MultiscaleDiffusion(16, scales="fast slow")
+    >>> layer(torch.randn(2, 10, 16)).shape
+    torch.Size([2, 10, 16])
 
     Args:
         dim: Number of features.

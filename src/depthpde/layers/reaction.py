@@ -37,6 +37,10 @@ class FeedForward(nn.Module):
 
     Nothing passes between sites. Learned: both matrices and both biases.
 
+    >>> reaction = dp.FeedForward(dim=16, hidden=32)
+    >>> reaction(torch.randn(2, 10, 16)).shape
+    torch.Size([2, 10, 16])
+
     Args:
         dim: Features of the field.
         hidden: Features between the two maps.

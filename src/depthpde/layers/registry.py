@@ -75,7 +75,11 @@ FIXED_KINDS = frozenset((LayerKind.BLUR, LayerKind.EXPONENTIAL_AVERAGE))
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LayerConfig(Settings):
-    """A layer and its settings. None leaves a setting to the layer's own default."""
+    """A layer and its settings. None leaves a setting to the layer's own default.
+
+    >>> layer = dp.LayerConfig(kind="diffusion", steps=2, bound=0.5)
+    >>> config = dp.ModelConfig(positions=("after_embedding",), layer=layer)
+    """
 
     brief: ClassVar[bool] = True
 

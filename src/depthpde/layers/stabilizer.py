@@ -39,6 +39,8 @@ class Stabilizer(Settings):
     """What keeps a block's field bounded.
 
     u ← S(gain · u + F(u))        post-norm; gain = 1, or (2 blocks)^¼ with DeepNorm
+
+    >>> config = dp.ModelConfig(stabilizer=dp.Stabilizer(norm="post", deepnorm=True))
     """
 
     norm: Norm | str = Norm.PRE

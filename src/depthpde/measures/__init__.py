@@ -1,7 +1,8 @@
 """One measure a file: pure functions of tensors, padding left out.
 
-u = torch.randn(2, 10, 16)
-dp.measures.rank.effective_rank(u)
+>>> u = torch.randn(2, 10, 16)
+>>> dp.measures.rank.effective_rank(u).shape
+torch.Size([2])
 """
 
 from depthpde.measures import attention as attention

@@ -19,6 +19,10 @@ class Classifier(Pretrained):
 
     The two documents share the encoder and are encoded apart.
 
+    >>> model = dp.Classifier(dp.ModelConfig(dim=32), task=dp.tasks["listops-mini"])
+    >>> model(torch.ones(2, 50, dtype=torch.long)).shape
+    torch.Size([2, 10])
+
     Args:
         config: The model's config.
         task: Fills in vocabulary, length, classes, grid and the number of documents; None takes

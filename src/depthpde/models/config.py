@@ -67,7 +67,12 @@ _KNOWN_BY_TASK = ("kind", "length", "vocabulary", "classes", "grid")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelConfig(Settings):
-    """A Transformer and what is placed in it."""
+    """A Transformer and what is placed in it.
+
+    >>> config = dp.ModelConfig(dim=32, blocks=2, positions=("after_embedding",))
+    >>> dp.ModelConfig.from_dict(config.to_dict()) == config
+    True
+    """
 
     dim: Positive = 64
     """Features of the field."""

@@ -90,6 +90,9 @@ def cost(
         operations   4 n d² + 2 n² d a block for attention, 2 n d h for the feed-forward, …
         memory       what autograd keeps on a CPU for sequences without padding
 
+    >>> config = dp.ModelConfig(vocabulary=257, length=64, classes=2)
+    >>> print(dp.cost(config, batch=8))   # doctest: +SKIP
+
     Args:
         config: The model's config, with its sizes known.
         batch: Examples in a batch.

@@ -25,6 +25,10 @@ class LanguageModel(Pretrained):
     E is the embedding table itself. Every layer that is placed takes its causal form (upwind); one
     that has none is refused, so the future can never leak.
 
+    >>> model = dp.LanguageModel(dp.ModelConfig(dim=32, vocabulary=257, length=64))
+    >>> model.generate(torch.ones(1, 4, dtype=torch.long), 8).shape
+    torch.Size([1, 12])
+
     Args:
         config: The model's config; `causal` is set.
         task: Fills in vocabulary and length; None takes them from the config.

@@ -14,7 +14,11 @@ from depthpde.models.position import OPTIONS, ROUTES, Option, Position, Route
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Placement(Settings):
-    """One position with what is placed there. None leaves a choice to the model's config."""
+    """One position with what is placed there. None leaves a choice to the model's config.
+
+    >>> placed = dp.Placement(position="before_norm", route="stream", layer="blur")
+    >>> config = dp.ModelConfig(positions=("after_embedding", placed))
+    """
 
     brief: ClassVar[bool] = True
 

@@ -9,7 +9,10 @@ from enum import StrEnum
 
 
 class Position(StrEnum):
-    """A placement in the network."""
+    """A placement in the network.
+
+    >>> config = dp.ModelConfig(positions=(dp.Position.AFTER_EMBEDDING,))   # or its name
+    """
 
     AFTER_EMBEDDING = "after_embedding"
     """The embedded field, once, before the first block."""
@@ -28,7 +31,10 @@ class Position(StrEnum):
 
 
 class Route(StrEnum):
-    """What a position acts on."""
+    """What a position acts on.
+
+    >>> placed = dp.Placement(position="after_ffn", route=dp.Route.STREAM)   # or route="stream"
+    """
 
     BRANCH = "branch"
     """The increment, before it is added to the residual stream; does not compound with depth."""
@@ -49,7 +55,10 @@ ROUTES: dict[Position, tuple[Route, ...]] = {
 
 
 class Option(StrEnum):
-    """What else a position may mean, where papers and code differ."""
+    """What else a position may mean, where papers and code differ.
+
+    >>> placed = dp.Placement(position="in_attention", option=dp.Option.QUERIES_KEYS_VALUES)
+    """
 
     AFTER_ENCODING = "after_encoding"
     """After embedding: the field with its site encoding added."""

@@ -20,6 +20,10 @@ class VisionTransformer(Classifier):
     end of one row to the start of the next; on the plane every patch exchanges with the four
     around it.
 
+    >>> model = dp.VisionTransformer(dp.ModelConfig(grid=(4, 4), patch=4, channels=3, classes=10))
+    >>> model(torch.randn(2, 3, 16, 16)).shape
+    torch.Size([2, 10])
+
     Args:
         config: The model's config; `input` is set to patches.
         task: Fills in grid and classes; None takes them from the config.

@@ -20,7 +20,11 @@ from depthpde.shapes import Edges, Field, Mask, Segments
 
 
 class Boundary(StrEnum):
-    """What the first and the last site see beyond the end."""
+    """What the first and the last site see beyond the end.
+
+    >>> u = torch.randn(1, 8, 2)
+    >>> around = dp.diffuse(u, 0.25, boundary=dp.Boundary.PERIODIC)   # or boundary="periodic"
+    """
 
     NO_FLUX = "no_flux"
     """A wall: nothing enters or leaves, the mean is conserved (Neumann)."""

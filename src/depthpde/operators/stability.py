@@ -18,7 +18,10 @@ from depthpde.errors import check_range
 
 
 class Scheme(StrEnum):
-    """What one step in time does to the field, with D = I + rL."""
+    """What one step in time does to the field, with D = I + rL.
+
+    >>> layer = dp.Diffusion(16, scheme=dp.Scheme.EXACT)   # or scheme="exact"
+    """
 
     EXPLICIT = "explicit"
     """u ← (I + rL) u. First order."""

@@ -33,7 +33,13 @@ class Missing:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Evidence:
-    """What the finished runs of one grid show."""
+    """What the finished runs of one grid show.
+
+    >>> results = dp.read_results(Path("results"))
+    >>> evidence = dp.gather(results.grids["decoder-longer"], results.records)
+    >>> evidence.tasks
+    ('wikitext2-mini',)
+    """
 
     name: str
     question: str
@@ -122,6 +128,9 @@ class Evidence:
 def gather(grid: Grid, records: Mapping[str, Record]) -> Evidence:
     """Gather what the finished runs of a grid show.
 
+    >>> results = dp.read_results(Path("results"))
+    >>> evidence = dp.gather(results.grids["decoder-longer"], results.records)
+
     Args:
         grid: Which runs, and what they are called.
         records: Run id → record.
@@ -182,6 +191,9 @@ def by_task(evidence: Evidence) -> dict[str, dict[str, Comparison]]:
 
 def over_all(evidence: Evidence, *, against: str | None = None) -> dict[str, Overall]:
     """Compare every variant over the tasks on which it shares a seed with the baseline, once.
+
+    >>> results = dp.read_results(Path("results"))
+    >>> differences = dp.over_all(dp.gather(results.grids["decoder-longer"], results.records))
 
     Args:
         evidence: The runs.

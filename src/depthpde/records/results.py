@@ -19,7 +19,12 @@ from depthpde.records.ungrouped import UNGROUPED, UngroupedRun, settings_of, ung
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Results:
-    """All that the folders hold."""
+    """All that the folders hold.
+
+    >>> results = dp.read_results(Path("results"))
+    >>> results.broken
+    ()
+    """
 
     records: Mapping[str, Record]
     grids: Mapping[str, Grid]
@@ -35,6 +40,9 @@ def read_results(folders: Path | Sequence[Path]) -> Results:
 
     A run that two folders hold is taken from the first that has its result. Grids of one name
     are joined; where they name different runs for one cell, the first folder's counts.
+
+    >>> results = dp.read_results(Path("results"))
+    >>> grid = results.grids["decoder-longer"]
 
     Args:
         folders: One folder or several.

@@ -43,7 +43,10 @@ class Report:
 def write_report(
     results: Path | Sequence[Path], out: Path | None = None, *, paper: bool = False
 ) -> Path:
-    """Write the page, its tables and its figures, and return the page; see `make_report`."""
+    """Write the page, its tables and its figures, and return the page; see `make_report`.
+
+    >>> page = dp.write_report(Path("results"), Path("out/report"))
+    """
     return make_report(results, out, paper=paper).page
 
 

@@ -26,6 +26,9 @@ def paired_table(evidence: Evidence) -> Table:
     Where a variant's runs have no baseline of their seed, their accuracy stands without a sign.
     The mean difference is over tasks, with its 95 % interval and Holm's p over all variants; see
     `compare_over_tasks`. Use ``evidence.select(tasks=…, variants=…)`` for a part.
+
+    >>> results = dp.read_results(Path("results"))
+    >>> table = dp.paired_table(dp.gather(results.grids["decoder-longer"], results.records))
     """
     short = short_tasks(evidence.tasks)
     overall, single = over_all(evidence), by_task(evidence)

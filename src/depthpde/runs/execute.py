@@ -71,6 +71,9 @@ def execute(
     for it. The test split is read once, when the training has ended. A signal ends it between two
     updates with the state ``interrupted``; an error is noted as ``failed`` and raised.
 
+    >>> run = dp.build_run("listops-mini", settings={"training.updates": 2, "model.dim": 16})
+    >>> record = dp.execute(run, Path("out/results"))
+
     Args:
         run: What to compute.
         results: The results folder; made if absent.

@@ -19,7 +19,11 @@ from depthpde.training.pretraining import PretrainingConfig
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Preset:
-    """How one task is run."""
+    """How one task is run.
+
+    >>> dp.preset("mini", "listops-mini").model.blocks
+    2
+    """
 
     model: ModelConfig
     """The model; what the task knows (vocabulary, length, classes, grid) is left open."""
@@ -33,6 +37,8 @@ class Preset:
 
 def preset(name: str, task: str) -> Preset:
     """Return a preset's settings for a task, or say which there are and the nearest one.
+
+    >>> notes = dp.preset("lra-2020", "retrieval").notes   # what the source did and this cannot do
 
     Args:
         name: ``mini``, or the source whose settings are repeated.

@@ -32,7 +32,13 @@ from depthpde.training.pretraining import PretrainingConfig
 
 @dataclass(frozen=True, kw_only=True)  # no slots: what is computed once is kept in __dict__
 class RunConfig(Settings):
-    """One training of one model on one task from one seed."""
+    """One training of one model on one task from one seed.
+
+    >>> config = dp.ModelConfig(dim=32, positions=("after_embedding",))
+    >>> run = dp.RunConfig(task="listops-mini", model=config, training=dp.TrainingConfig(), seed=1)
+    >>> len(run.id)
+    16
+    """
 
     task: str
     """The task's name."""

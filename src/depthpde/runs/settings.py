@@ -38,6 +38,8 @@ def build_run(
 ) -> RunConfig:
     """Return the run that a preset, a file and single settings make together.
 
+    >>> run = dp.build_run("listops-mini", settings={"model.dim": 64, "training.updates": 400})
+
     Args:
         task: The task's name; None takes that of the file.
         preset_name: Which preset; None is that of the file if it tells a whole run, else

@@ -23,7 +23,10 @@ class Weights(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SimulatorConfig(Settings):
-    """How a simulator integrates; the rest is the model's config."""
+    """How a simulator integrates; the rest is the model's config.
+
+    >>> config = dp.SimulatorConfig(method="rk4", steps=4, weights="interpolated")
+    """
 
     method: Integrator | str = Integrator.LIE
     """The integrator; Lie with one step a block is the Transformer itself."""

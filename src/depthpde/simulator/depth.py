@@ -23,6 +23,9 @@ class Interpolated:
 
         θ(t) = (1 − w) θ_l + w θ_{l+1},    t = start + l + w;    constant beyond the last
 
+    >>> maps = dp.Interpolated([dp.FeedForward(8, 16) for _ in range(3)])
+    >>> equation = dp.Equation(reaction=maps)
+
     Args:
         modules: One for each layer, alike but for their weights.
         start: Time of the first.

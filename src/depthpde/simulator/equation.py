@@ -49,6 +49,8 @@ class Projection:
 
     The rate is made tangent, and every step is brought back to the sphere, which keeps the order of
     the integrator. Padding stays where it is. Learns nothing.
+
+    >>> equation = dp.Equation(interaction=dp.Attention(8, 2), stabilizer=dp.Projection(kind="rms"))
     """
 
     kind: NormKind | str = NormKind.LAYER
@@ -90,6 +92,10 @@ class Equation:
     """A reaction–diffusion equation of a field, stabilized.
 
     u_t = α L u + A[S u] + R(S u) + λ (u_0 − u) + f(u, t)
+
+    >>> equation = dp.Equation(diffusion=0.1, reaction=lambda u: u - u**3)
+    >>> equation.without("diffusion").active
+    ('reaction',)
     """
 
     diffusion: float | Tensor | Sequence[float | Tensor] = 0.0

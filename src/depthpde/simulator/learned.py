@@ -107,6 +107,9 @@ class Simulator(Simulated, Classifier):
 
     Takes what `Classifier` takes and is trained like it. With the Lie integrator and one step a
     block it is the `Classifier` of the same weights.
+
+    >>> config = dp.ModelConfig(dim=16, vocabulary=9, length=12, classes=3)
+    >>> model = dp.Simulator(config, simulator=dp.SimulatorConfig(method="heun", steps=2))
     """
 
 
@@ -116,6 +119,9 @@ class LanguageSimulator(Simulated, LanguageModel):
         logits(x) = E S u(x, T)
 
     Takes what `LanguageModel` takes; diffusion, if any, is upwind. Runs whole sequences only.
+
+    >>> config = dp.ModelConfig(dim=16, vocabulary=9, length=12)
+    >>> model = dp.LanguageSimulator(config, simulator=dp.SimulatorConfig(method="strang"))
     """
 
 

@@ -40,6 +40,11 @@ def simulate(
     `BlowUpError`: when, through which term, which bound. Differentiable in the start and in
     everything that the terms depend on.
 
+    >>> times = torch.linspace(0, 2, 11)
+    >>> path = dp.simulate(dp.Equation(diffusion=0.1), torch.randn(1, 8, 4), times, method="strang")
+    >>> path.states.shape
+    torch.Size([11, 1, 8, 4])
+
     Args:
         equation: What drives the field.
         u0: The field at the first time, [batch, length, dim]; under a projection its nearest point

@@ -34,6 +34,9 @@ def transcribe(
 
         u_t = α L u + A_t[S u] + R_t(S u)
 
+    >>> model = dp.Classifier(dp.ModelConfig(dim=16, vocabulary=9, length=12, classes=3))
+    >>> equation = dp.transcribe(model, weights="interpolated")
+
     Args:
         model: One of our models, with nothing placed in it.
         weights: Those of block l for l ≤ t < l + 1, or interpolated in between.
@@ -76,6 +79,11 @@ def follow(
     """Record the field before the first block and after each, as the model computes it.
 
         u(0) = embed(inputs),    u(l) after block l,    before the last norm
+
+    >>> model = dp.Classifier(dp.ModelConfig(dim=16, blocks=3, vocabulary=9, length=12, classes=3))
+    >>> path, mask = dp.follow(model, torch.randint(9, (2, 12)))
+    >>> len(path.times)
+    4
 
     Args:
         model: One of our models.

@@ -25,7 +25,12 @@ GROWTH = 1e8
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Trajectory:
-    """The field at the times that were asked for."""
+    """The field at the times that were asked for.
+
+    >>> path = dp.simulate(dp.Equation(diffusion=0.1), torch.randn(1, 8, 4), [0.0, 1.0, 2.0])
+    >>> torch.equal(path.at(2.0), path.final)
+    True
+    """
 
     times: Tensor
     """[times], increasing."""
@@ -62,7 +67,12 @@ class Trajectory:
 
 
 class BlowUpError(ValueError):
-    """The field left every bound. Says when, through which term, and which limit was broken."""
+    """The field left every bound. Says when, through which term, and which limit was broken.
+
+    >>> dp.integrate(lambda u, t: u**3, torch.full((1, 4, 2), 9.0), torch.linspace(0, 9, 10))
+    Traceback (most recent call last):
+    depthpde.solvers.integrate.BlowUpError: …
+    """
 
     def __init__(self, message: str, *, time: float, term: str) -> None:
         super().__init__(message)
@@ -87,6 +97,10 @@ def integrate(
 
     Of the method's order in dt (of the lower of both under a splitting). A run that blows up
     raises `BlowUpError`, which says at which time, through which term, and which bound was broken.
+
+    >>> path = dp.integrate(lambda u, t: -u, torch.ones(1, 4, 2), torch.linspace(0, 1, 11))
+    >>> round(float(path.final[0, 0, 0]), 4)   # exp(−1)
+    0.3679
 
     Args:
         dynamics: F(u, t), one term, or terms to be added up.

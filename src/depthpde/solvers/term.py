@@ -67,7 +67,11 @@ class Limit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Term:
-    """One term of a sum: a name, a rate of change, and what makes it cheaper or safer to step."""
+    """One term of a sum: a name, a rate of change, and what makes it cheaper or safer to step.
+
+    >>> growth = dp.Term(name="growth", rhs=lambda u, t: u)
+    >>> path = dp.integrate([growth], torch.ones(1, 4, 2), [0.0, 1.0])
+    """
 
     name: str
     """What messages call it."""

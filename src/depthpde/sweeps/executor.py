@@ -48,7 +48,10 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Folders:
-    """Where runs find their data and leave their records."""
+    """Where runs find their data and leave their records.
+
+    >>> folders = dp.Folders(Path("out/results"), data=Path("official-files"))
+    """
 
     results: Path
     """The results folder."""
@@ -102,6 +105,8 @@ class Executor(Protocol):
 
 class InProcess:
     """This process, one run after the other.
+
+    >>> here = dp.InProcess(dp.Folders(Path("out/results")))
 
     Args:
         folders: Where.

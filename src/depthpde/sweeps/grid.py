@@ -24,6 +24,8 @@ class Variant:
     """One row of a table: what is changed, and what it is called.
 
     Variant("after embedding", model={"positions": ("after_embedding",)})
+
+    >>> variant = dp.Variant("after embedding", model={"positions": ("after_embedding",)})
     """
 
     label: str
@@ -53,8 +55,11 @@ class Variant:
 class Plan:
     """Which runs answer one question.
 
-    plan = Plan(name="width", question="?", variants=[Variant("wide", model={"dim": 64})],
-                bases=bases("mini", ["listops-mini"]), seeds=3)
+    >>> variants = [dp.Variant("baseline"), dp.Variant("wide", model={"dim": 64})]
+    >>> start = dp.bases("mini", ["listops-mini"])
+    >>> plan = dp.Plan(name="width", question="Wider?", variants=variants, bases=start, seeds=3)
+    >>> len(plan.runs)
+    6
     """
 
     name: str
@@ -191,6 +196,8 @@ def bases(
     training: Mapping[str, Any] | None = None,
 ) -> dict[str, Preset]:
     """Return a preset's settings for several tasks, with the same changes to all.
+
+    >>> start = dp.bases("mini", ["listops-mini", "text-mini"], training={"updates": 1000})
 
     Args:
         name: The preset.

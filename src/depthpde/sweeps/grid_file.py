@@ -33,6 +33,8 @@ VARIANT_KEYS = ("words", "model", "training", "run")
 def read_plan(path: Path, *, seeds: int | None = None, tasks: Sequence[str] | None = None) -> Plan:
     """Return the plan that a file describes, or say what is wrong with it.
 
+    >>> plan = dp.read_plan(Path("examples/decoder-controls.yaml"), seeds=2)
+
     Args:
         path: A ``.json``, ``.yaml`` or ``.yml`` file.
         seeds: How many, instead of what the file says.

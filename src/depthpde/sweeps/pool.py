@@ -29,6 +29,9 @@ class Pool:
     Every worker is told its number of threads before it imports torch: cores // workers, so
     that all cores are used and none twice.
 
+    >>> pool = dp.Pool(dp.Folders(Path("out/results")), workers=2)
+    >>> pool.close()
+
     Args:
         folders: Where.
         workers: How many processes; no more than there are cores is of use.

@@ -70,6 +70,10 @@ def sweep(
     failed, and the rest goes on. Each run is claimed before it is given away, so two sweeps in
     one folder share the work. SIGINT and SIGTERM make the runs save and end.
 
+    >>> runs = [dp.build_run("listops-mini", settings={"training.updates": 2, "model.dim": 16})]
+    >>> results = Path("out/results")
+    >>> outcome = dp.sweep(runs, dp.InProcess(dp.Folders(results)), results)
+
     Args:
         runs: What.
         executor: Where; closed at the end.

@@ -30,7 +30,12 @@ class Precision(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrainingConfig(Settings):
-    """How a model is trained. The same config, model, data and seed give the same weights."""
+    """How a model is trained. The same config, model, data and seed give the same weights.
+
+    >>> config = dp.TrainingConfig(updates=400, warmup=40, schedule="linear")
+    >>> dp.TrainingConfig.from_dict(config.to_dict()) == config
+    True
+    """
 
     updates: Positive = 1000
     """Optimizer updates of the whole run."""

@@ -105,6 +105,10 @@ def evaluate(
     Neither weights nor torch's random stream nor the model's mode change. The batches are the
     same for every model, so two models are compared on the same padding.
 
+    >>> model = dp.Classifier(dp.ModelConfig(dim=16, blocks=1), task=dp.tasks["listops-mini"])
+    >>> 0 <= dp.evaluate(model, dp.load("listops-mini", "test")).accuracy <= 100
+    True
+
     Args:
         model: A classifier, or a language model for a language task.
         split: A loaded split.

@@ -53,7 +53,13 @@ class Validation:
 
 @dataclass(slots=True)
 class History:
-    """A run so far; plain numbers only, so a checkpoint can hold it as JSON."""
+    """A run so far; plain numbers only, so a checkpoint can hold it as JSON.
+
+    >>> model = dp.Classifier(dp.ModelConfig(dim=16, blocks=1), task=dp.tasks["listops-mini"])
+    >>> split, config = dp.load("listops-mini", "train"), dp.TrainingConfig(updates=2, warmup=0)
+    >>> dp.train(model, split, config).finished
+    True
+    """
 
     start: str = ""
     """Digest of the first weights."""

@@ -62,6 +62,10 @@ def train(
     bit. torch's own random stream is left as it was found. Under `torchrun`, once the process
     group is joined, all processes call this with the same arguments and share every batch.
 
+    >>> model = dp.Classifier(dp.ModelConfig(dim=16, blocks=1), task=dp.tasks["listops-mini"])
+    >>> split, config = dp.load("listops-mini", "train"), dp.TrainingConfig(updates=2, warmup=0)
+    >>> history = dp.train(model, split, config)
+
     Args:
         model: A classifier, or a language model for a language task; trained in place.
         split: The training examples.

@@ -52,7 +52,10 @@ class Objective(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PretrainingConfig(Settings):
-    """How an encoder is pretrained. None leaves a setting as it is in the training that follows."""
+    """How an encoder is pretrained. None leaves a setting as it is in the training that follows.
+
+    >>> stage = dp.PretrainingConfig(objective="masked", share=0.15, updates=400)
+    """
 
     objective: Objective | str = Objective.MASKED
     """What is to be told."""
@@ -114,6 +117,10 @@ def pretrain(
 
     The labels are never looked at. When the stage is done the encoder holds what it learned, and
     the head its first weights; until then the model is as it was.
+
+    >>> model = dp.Classifier(dp.ModelConfig(dim=16, blocks=1), task=dp.tasks["listops-mini"])
+    >>> stage, training = dp.PretrainingConfig(updates=2, warmup=0), dp.TrainingConfig()
+    >>> history = dp.pretrain(model, dp.load("listops-mini", "train"), stage, training)
 
     Args:
         model: The classifier, with its first weights.

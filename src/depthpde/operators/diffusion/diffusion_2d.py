@@ -42,6 +42,10 @@ def diffuse_2d(
 
     Stable while 0 ≤ r ≤ 1/4; no mode changes sign while r ≤ 1/8. Backward keeps u and the ratio.
 
+    >>> u = torch.randn(2, 16, 8)   # a grid of 4 × 4 sites, row by row
+    >>> dp.diffuse_2d(u, 0.1, grid=(4, 4)).shape
+    torch.Size([2, 16, 8])
+
     Args:
         u: The field, [batch, height·width, dim].
         ratio: r of one step: one number, or one for each feature [dim].

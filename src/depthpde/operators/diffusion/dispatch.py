@@ -17,7 +17,11 @@ from depthpde.shapes import Edges, Field, Mask, PerEdge, PerFeature, Segments
 
 
 class Method(StrEnum):
-    """Which code computes the step."""
+    """Which code computes the step.
+
+    >>> u = torch.randn(1, 8, 2)
+    >>> same = torch.allclose(dp.diffuse(u, 0.25, method=dp.Method.STENCIL), dp.diffuse(u, 0.25))
+    """
 
     AUTO = "auto"
     """The fastest that can do the problem."""
@@ -55,6 +59,11 @@ def diffuse(
     First order in dt. Stable while 0 ≤ r ≤ 1/2; no mode changes sign while r ≤ 1/4. The mean over
     the valid sites of a sequence is conserved under no-flux and periodic ends (not by upwind).
     Backward keeps u and the ratio only, whatever the number of steps.
+
+    >>> spike = torch.zeros(1, 5, 1)
+    >>> spike[0, 2] = 1.0
+    >>> dp.diffuse(spike, 0.25).flatten().tolist()
+    [0.0, 0.25, 0.5, 0.25, 0.0]
 
     Args:
         u: The field, [batch, length, dim].
