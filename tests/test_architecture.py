@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -116,3 +117,27 @@ def test_the_map_names_every_folder():
 @pytest.mark.parametrize("folder", FILES)
 def test_a_folder_holds_at_most_eighteen_files(folder):
     assert len(list((SOURCE / folder).glob("*.py"))) <= 18
+
+
+WALKS = PAGE.read_text().split("## Four walks")[1].split("\n## ")[0].split("\n**")[1:]
+
+
+@pytest.mark.parametrize("walk", WALKS, ids=lambda walk: walk.split("**")[0])
+def test_a_walk_has_at_most_eight_hops_and_every_hop_exists(walk):
+    hops = re.findall(r"^\d\. `([\w/]+\.py):(\w+)`", walk, re.M)
+    assert 1 < len(hops) <= 8
+    assert len(hops) == len(re.findall(r"^\d", walk, re.M)), "a hop is `file.py:name`"
+    for file, name in hops:
+        tree = ast.parse((SOURCE / file).read_text())
+        known = {getattr(node, "name", None) for node in tree.body}
+        known |= {
+            each.id
+            for node in tree.body
+            for each in ast.walk(node)
+            if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
+        }
+        assert name in known, f"{file} must have {name}; tell the walk where it went"
+
+
+def test_the_four_walks_are_there():
+    assert [walk.split("**")[0] for walk in WALKS] == ["train", "reproduce", "insert", "diagnose"]

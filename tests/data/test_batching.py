@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from depthpde.data.batching import Batches, Cursor, bucket_edges, pixels
+from depthpde.data.batching import Batches, Cursor, bucket_edges
 from depthpde.data.catalog import load, prepare
 from depthpde.data.reader import Split
 from depthpde.data.task import TaskKind
@@ -21,7 +21,7 @@ def sequences(lengths, *, longest=256, kind=TaskKind.SEQUENCE, **more) -> Split:
     tokens = np.repeat(np.arange(count) % 200, lengths).astype(np.uint8)
     given = {
         "shift": 1, "padding": None, "mask_zero_pixels": False, "pairs": None, "classes": 7,
-        "vocabulary": 257, "pixel_mean": None, "pixel_spread": None,
+        "vocabulary": 257,
     } | more  # fmt: skip
     return Split(
         name="train",
@@ -135,18 +135,6 @@ def test_a_legacy_protocol_pads_to_its_length_and_hides_zero_pixels() -> None:
     batch = next(Batches(split, 2).once())
     assert batch.tokens.tolist() == [[0] * 4, [1] * 4]
     assert batch.valid_mask.tolist() == [[False] * 4, [True] * 4]
-
-
-def test_pixels_are_centred_and_scaled_and_words_are_not_pixels() -> None:
-    split = sequences(
-        [4, 4], longest=4, kind=TaskKind.IMAGE, shift=0, pixel_mean=0.5, pixel_spread=0.25
-    )
-    batch = next(Batches(split, 2).once())
-    numbers = pixels(batch, split)
-    assert numbers.shape == (2, 4, 1)
-    assert numbers[:, 0, 0].tolist() == pytest.approx([-2.0, (1 / 255 - 0.5) / 0.25])
-    with pytest.raises(ValueError, match=r"`split` must hold images .* got sequence examples"):
-        pixels(batch, sequences([4]))
 
 
 def test_pairs_come_as_two_documents() -> None:

@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from depthpde.data.task import Task, TaskInput, TaskKind
+from depthpde.data.task import Task, TaskKind
 from depthpde.data.tasks import TASKS
 
 FIVE = ("listops", "text", "retrieval", "image", "pathfinder")
@@ -14,7 +14,6 @@ def test_every_task_is_consistent(task: Task) -> None:
     assert TASKS[task.name] is task
     assert list(task.splits) == ["train", "validation", "test"]
     assert (task.grid is not None) == (task.kind is TaskKind.IMAGE)
-    assert task.inputs == ((TaskInput.TOKEN, TaskInput.LINEAR) if task.grid else (TaskInput.TOKEN,))
     assert task.classes <= 256 or task.kind is TaskKind.LANGUAGE
     assert task.vocabulary > task.shift
     assert task.length <= 256 or not task.mini

@@ -24,8 +24,6 @@ def make_split(name="train", count=200, seed=0):
         length=LENGTH,
         vocabulary=3,
         classes=2,
-        pixel_mean=None,
-        pixel_spread=None,
         padding=None,
         mask_zero_pixels=False,
         tokens=np.concatenate(drawn).astype(np.uint8),

@@ -220,19 +220,6 @@ class Batches:
         ]
 
 
-def pixels(batch: Batch, split: Split) -> Tensor:
-    """Return grey levels as numbers [batch, length, 1], for the linear input.
-
-    pixel = (token / 255 − mean) / spread        mean, spread of the training images
-    """
-    if split.pixel_mean is None or split.pixel_spread is None:
-        raise ValueError(
-            f"`split` must hold images to be taken as numbers, got {split.kind.value} examples; "
-            "use the token input"
-        )
-    return ((batch.tokens / 255 - split.pixel_mean) / split.pixel_spread)[..., None]
-
-
 def bucket_edges(longest: int) -> Array:
     """Return the lengths batches are padded to: multiples of 8, each at most 8 % above the last.
 

@@ -46,10 +46,6 @@ class Split:
     """Number of token ids, padding included."""
     classes: int
     """Number of labels."""
-    pixel_mean: float | None
-    """Mean grey level of the training images in 0 … 1; None where there are none."""
-    pixel_spread: float | None
-    """Standard deviation of the same."""
     tokens: Array
     """All symbols end to end."""
     offsets: Array
@@ -139,8 +135,6 @@ def read_split(folder: Path, split: str) -> Split:
         mask_zero_pixels=manifest.get("mask_zero_pixels", False),
         vocabulary=manifest["vocabulary"],
         classes=manifest["classes"],
-        pixel_mean=manifest["facts"].get("pixel_mean"),
-        pixel_spread=manifest["facts"].get("pixel_spread"),
         tokens=_map(folder, manifest, f"{stored}.tokens.u8"),
         offsets=_map(folder, manifest, f"{stored}.offsets.i64"),
         labels=None

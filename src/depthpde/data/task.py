@@ -31,15 +31,6 @@ class TaskKind(StrEnum):
     """A window of a long text; the label of each site is the next token."""
 
 
-class TaskInput(StrEnum):
-    """How a model takes the tokens in."""
-
-    TOKEN = "token"
-    """A row of an embedding table for each token."""
-    LINEAR = "linear"
-    """A linear map of the grey level as a number; images only."""
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Request:
     """What a recipe needs to know besides the task."""
@@ -112,8 +103,3 @@ class Task:
     def mini(self) -> bool:
         """Whether this is a small version for CPU work, never to be reported as the task."""
         return self.name.endswith("-mini")
-
-    @property
-    def inputs(self) -> tuple[TaskInput, ...]:
-        """The ways a model may take this task in, the usual one first."""
-        return (TaskInput.TOKEN, TaskInput.LINEAR) if self.grid else (TaskInput.TOKEN,)
