@@ -85,7 +85,7 @@ def test_the_plain_form_is_json_in_the_order_of_the_fields_and_reads_back():
     assert values["inner"] == {"share": 0.5, "count": 0}
     assert json.loads(json.dumps(values)) == values | {"sides": [1, 2]}
     assert Outer.from_dict(values | {"sides": (1, 2)}) == made
-    assert plain(Colour.RED) == "red"
+    assert plain({"a": Inner(), "b": Colour.RED}) == {"a": {"share": 0.5, "count": 0}, "b": "red"}
 
 
 def test_a_config_is_frozen():

@@ -124,6 +124,8 @@ def plain(value: Any) -> Any:
         return next(iter(given.values())) if len(given) == 1 else given
     if is_dataclass(value):
         return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, Mapping):
+        return {name: plain(each) for name, each in value.items()}
     if isinstance(value, tuple | list):
         return [plain(each) for each in value]
     return value

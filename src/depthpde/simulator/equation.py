@@ -19,11 +19,12 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
 import torch
 from torch import Tensor, nn
 
+from depthpde.config import Range, Settings
 from depthpde.errors import check_name, check_one_of, check_range
 from depthpde.layers.stabilizer import Norm, NormKind, Stabilizer
 from depthpde.operators.boundary import Boundary
@@ -42,7 +43,7 @@ TERMS = ("diffusion", "interaction", "reaction", "fidelity", "source")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Projection:
+class Projection(Settings):
     """Keep every site on a sphere: the norm as a constraint instead of a layer.
 
         u_t = P_u F(u),    ‖u(x)‖ = radius,    P_u v = v − ⟨v, u⟩ u / ‖u‖²
@@ -55,14 +56,8 @@ class Projection:
 
     kind: NormKind | str = NormKind.LAYER
     """The sphere of the layer norm (mean-free) or of the RMS norm."""
-    radius: float | None = None
+    radius: Annotated[float, Range(1e-12, 1e12)] | None = None
     """√dim unless given."""
-
-    def __post_init__(self) -> None:
-        """Refuse a sphere that is none."""
-        object.__setattr__(self, "kind", check_one_of("kind", self.kind, NormKind))
-        if self.radius is not None:
-            check_range("radius", self.radius, 1e-12, 1e12)
 
     def project(self, u: Field, valid_mask: Mask | None = None) -> Field:
         """Move every real site to the nearest point of the sphere."""

@@ -14,7 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from depthpde.errors import check_one_of, check_positive, check_range
+from depthpde.config import Positive, Settings
+from depthpde.errors import check_range
 from depthpde.layers.multiscale import SCALES
 from depthpde.operators.diffusion.dispatch import evolve
 from depthpde.operators.diffusion.problem import Problem
@@ -50,29 +51,31 @@ class Signal(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class Setting(Settings):
     """Where the sliders stand."""
 
     scheme: Scheme = Scheme.EXPLICIT
     """What one step does."""
     ratio: float = 0.25
     """r of one step; may lie beyond the bound of stability."""
-    steps: int = 1
+    steps: Positive = 1
     """Steps of the slowest scale."""
-    scales: int = 3
+    scales: Positive = 3
     """How many scales are mixed: 1 to 3."""
-    dilation: int = 1
+    dilation: Positive = 1
     """Distance between the sites that exchange."""
     signal: Signal = Signal.STEPS
     """What is smoothed."""
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "scheme", check_one_of("scheme", self.scheme, Scheme))
-        object.__setattr__(self, "signal", check_one_of("signal", self.signal, Signal))
+    def check(self) -> None:
+        """Refuse what the sliders cannot show."""
         check_range("ratio", self.ratio, 0.0, max_ratio(self.scheme))
-        check_range("steps", check_positive("steps", self.steps), 1, MAX_STEPS)
-        check_range("scales", check_positive("scales", self.scales), 1, len(FACTORS))
-        check_range("dilation", check_positive("dilation", self.dilation), 1, MAX_DILATION)
+        for name, most in (
+            ("steps", MAX_STEPS),
+            ("scales", len(FACTORS)),
+            ("dilation", MAX_DILATION),
+        ):
+            check_range(name, getattr(self, name), 1, most)
 
     @property
     def each_steps(self) -> tuple[int, ...]:
