@@ -26,8 +26,8 @@ LEFT = {
     "docs/doctor.md": ("doctor.html", "doctor.jsonl"),
 }
 """Files that the recipes of a page leave; each recipe leaves at least one."""
-INNER = ("data.recipes", "data.batching", "doctor.live", "models", "records", "web")
-"""What benchmarks measure that no user calls: generators, a block, the server and its index."""
+INNER = ("data", "doctor.live", "layers", "models", "records", "training", "web")
+"""What benchmarks measure or replace inside: generators, a block, the server and its index."""
 UNTYPED = ("transformers", "timm", "x_transformers")
 """Libraries whose own types are not judged here, and would take minutes."""
 
