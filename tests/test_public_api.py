@@ -25,7 +25,7 @@ def test_every_public_name_exists():
 def test_an_unknown_name_is_refused_and_the_nearest_named():
     with pytest.raises(AttributeError, match="no attribute 'difuse'; did you mean 'diffuse'"):
         _ = depthpde.difuse
-    with pytest.raises(AttributeError, match="no attribute 'zzzzzz'$"):
+    with pytest.raises(AttributeError, match=r"no attribute 'zzzzzz'$"):
         _ = depthpde.zzzzzz
 
 
