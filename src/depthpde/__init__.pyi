@@ -55,11 +55,11 @@ from depthpde.operators.diffusion.diffusion_2d import diffuse_2d as diffuse_2d
 from depthpde.operators.diffusion.dispatch import Method as Method
 from depthpde.operators.diffusion.dispatch import diffuse as diffuse
 from depthpde.operators.stability import Scheme as Scheme
+from depthpde.records.evidence import Evidence as Evidence
+from depthpde.records.evidence import gather as gather
+from depthpde.records.evidence import over_all as over_all
 from depthpde.records.results import Results as Results
 from depthpde.records.results import read_results as read_results
-from depthpde.report.evidence import Evidence as Evidence
-from depthpde.report.evidence import gather as gather
-from depthpde.report.evidence import over_all as over_all
 from depthpde.report.page import write_report as write_report
 from depthpde.report.tables import paired_table as paired_table
 from depthpde.runs.execute import execute as execute

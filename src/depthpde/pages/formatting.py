@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Sequence
 
-from depthpde.records.statistics.paired import Interval
+from depthpde.records.statistics.interval import Interval
 
 SHORT = {
     "listops": "ListOps",

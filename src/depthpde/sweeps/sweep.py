@@ -1,4 +1,4 @@
-"""sweep(runs, executor) → SweepOutcome: every run recorded once, whatever happens to some of them."""
+"""sweep(runs, executor): every run recorded once, whatever happens to some of them."""
 
 from __future__ import annotations
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from depthpde.records.statistics.interval import Interval, IntervalMethod
 from depthpde.records.statistics.paired import (
-    Interval,
-    IntervalMethod,
     Numbers,
     holm,
     sign_flip_p,
