@@ -34,3 +34,14 @@ def _nothing_stays_compiled():
 @pytest.fixture
 def generator() -> torch.Generator:
     return torch.Generator().manual_seed(0)
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Open one browser for all tests."""
+    from web.browser import CHROMIUM, Browser
+
+    if CHROMIUM is None:
+        pytest.skip("Chromium is not installed: apt-get install chromium")
+    with Browser() as opened:
+        yield opened

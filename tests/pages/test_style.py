@@ -2,11 +2,14 @@ import base64
 import hashlib
 import re
 import xml.etree.ElementTree as ET
+from pathlib import Path
 
 import pytest
 
 from depthpde.pages.figures.diagram import diagram
-from depthpde.pages.style import CSS, DARK, FIGURE, LIGHT, csp_hash, standalone
+from depthpde.pages.style import DARK, LIGHT, csp_hash, read_shared, standalone, style_sheet
+
+SOURCE = Path(__file__).parents[2] / "src" / "depthpde"
 
 
 def luminance(colour: str) -> float:
@@ -49,18 +52,36 @@ def test_text_on_the_deepest_tint_is_readable(theme, tint):
 
 def test_every_colour_is_a_variable_that_both_themes_have():
     assert set(LIGHT) == set(DARK)
-    assert set(re.findall(r"var\(--(\w+)\)", CSS)) <= set(LIGHT)
-    assert not re.search(r"#[0-9a-f]{3,6}", FIGURE)
+    sheets = [*SOURCE.rglob("*.css")]
+    assert {each.name for each in sheets} >= {"style.css", "figure.css", "chart.css", "dash.css"}
+    for sheet in sheets:
+        rules = sheet.read_text(encoding="utf-8")
+        assert set(re.findall(r"var\(--(\w+)\)", rules)) <= set(LIGHT), sheet
+        assert not re.search(r"#[0-9a-f]{3,6}\b|rgb\(", rules), f"{sheet} names a colour"
 
 
-def test_the_sheet_loads_nothing():
-    assert "url(" not in CSS
-    assert "@import" not in CSS
+def test_no_sheet_loads_anything():
+    for sheet in SOURCE.rglob("*.css"):
+        assert not re.search(r"url\(|@import", sheet.read_text(encoding="utf-8")), sheet
 
 
-def test_the_hash_is_that_of_the_sheet():
-    digest = base64.b64encode(hashlib.sha256(CSS.encode()).digest()).decode()
-    assert csp_hash() == f"sha256-{digest}"
+def test_a_page_may_add_rules_of_its_own_behind_the_shared_ones():
+    whole = style_sheet("td.mine { color: var(--accent); }")
+    assert whole.endswith("td.mine { color: var(--accent); }")
+    assert whole.index("--accent: " + LIGHT["accent"]) < whole.index("--accent: " + DARK["accent"])
+    assert read_shared("figure.css") in whole
+
+
+def test_paper_is_light_whatever_the_screen_prefers():
+    palette = style_sheet().split(read_shared("style.css"))[0]
+    dark, paper = palette.index("prefers-color-scheme: dark"), palette.index("@media print")
+    assert dark < paper, "the later rule wins"
+    assert LIGHT["ground"] in palette[paper:]
+
+
+def test_the_hash_is_that_of_the_text():
+    digest = base64.b64encode(hashlib.sha256(b"p {}").digest()).decode()
+    assert csp_hash("p {}") == f"sha256-{digest}"
 
 
 def test_a_figure_of_its_own_is_xml_with_its_colours_inside():

@@ -3,14 +3,13 @@
 import html
 import json
 import re
-import shutil
-import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
-from depthpde.pages.style import CSS, csp_hash
+from depthpde.pages.resources import read_text
+from depthpde.pages.style import style_sheet
 from depthpde.records.evidence import over_all
 from depthpde.records.record import Grid, read_grid, write_grid
 from depthpde.report.page import PAGE, make_report, write_report
@@ -18,7 +17,6 @@ from recipes import read_recipes, run_recipe
 from report import synthesis
 
 VOID = {"meta", "br", "hr", "img", "link", "input"}
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 
 class Reader(HTMLParser):
@@ -71,8 +69,7 @@ def test_the_page_is_whole_and_every_link_leads_somewhere(page):
 def test_the_page_needs_no_script_and_no_network(page):
     assert "script" not in Reader(page).tags
     assert not re.search(r"(src|href)=\"(https?:)?//", page)
-    assert f"style-src '{csp_hash()}'" in html.unescape(page)
-    assert f"<style>{CSS}</style>" in page
+    assert "default-src 'none'; style-src 'sha256-" in html.unescape(page)
 
 
 def test_the_question_and_the_verdict_stand_before_the_figures(page):
@@ -212,40 +209,74 @@ def test_names_from_records_are_text_everywhere(tmp_path):
         assert "<script" not in each.read_text()
 
 
-def browse(page: Path, tmp_path: Path, *flags: str) -> subprocess.CompletedProcess[str]:
-    """Open a page in Chromium and return its document after all has run."""
-    command = [
-        str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr",
-        f"--user-data-dir={tmp_path / 'profile'}", *flags, f"file://{page}",
-    ]  # fmt: skip
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-
-
-@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
-def test_chromium_opens_the_page_without_a_word_and_runs_no_name(tmp_path):
+def test_a_browser_opens_the_page_without_a_word_and_runs_no_name(browser, tmp_path):
     page = write_report(make_hostile(tmp_path / "results"), tmp_path / "out")
-    done = browse(page, tmp_path, "--dump-dom")
-    assert "CONSOLE" not in done.stderr
-    assert "<title>placement · depthpde report</title>" in done.stdout
-    assert "<svg" in done.stdout
+    browser.open(page.as_uri())
+    assert browser.complaints == []
+    assert browser.ask("document.title") == "placement · depthpde report"
+    assert browser.ask("document.querySelectorAll('svg').length") > 3
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
-@pytest.mark.parametrize("width", [390, 1280])
-def test_the_page_is_no_wider_than_its_window(shared_results, tmp_path, width):
+@pytest.mark.parametrize("width", [390, 1280, 1400])
+def test_the_page_is_no_wider_than_its_window(browser, shared_results, tmp_path, width):
     page = write_report(shared_results, tmp_path / "out")
-    frame = tmp_path / "frame.html"
-    # A script beside the page measures it; the page itself allows none.
-    frame.write_text(
-        f'<iframe id="f" src="out/{PAGE}" width="{width}" height="900"></iframe><script>'
-        "onload = () => { const d = document.getElementById('f').contentDocument;"
-        "document.title = d.documentElement.scrollWidth + ' ' + d.fonts.size; }</script>"
+    browser.size(width, 900)
+    for scheme in ("light", "dark"):
+        browser.paint(scheme)
+        browser.open(page.as_uri())
+        assert browser.ask("document.documentElement.scrollWidth") == width
+
+
+def contents(chapters: int) -> str:
+    """Return the contents of a page with so many chapters, as the template writes them."""
+    links = "".join(f'<li><a href="#{k}">a-grid-with-a-name-{k}</a></li>' for k in range(chapters))
+    sheet = style_sheet(read_text("depthpde.report", "report.css"))
+    return (
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<style>{sheet}</style><header><h1>q</h1></header>"
+        f'<nav id="contents" class="contents"><ul>{links}</ul></nav>'
+        '<main><div style="height: 9000px"></div></main>'
+        '<footer></footer><a class="back" href="#contents">up</a>'
     )
-    done = browse(frame, tmp_path, "--dump-dom", "--allow-file-access-from-files")
-    measured = re.search(r"<title>(\d+) \d+</title>", done.stdout)
-    assert measured is not None, done.stdout[:300]
-    assert int(measured[1]) <= width
-    assert page.is_file()
+
+
+@pytest.mark.parametrize("width", [390, 1400])
+def test_forty_chapters_wrap_and_stay_within_reach(browser, tmp_path, width):
+    page = tmp_path / "page.html"
+    page.write_text(contents(40), encoding="utf-8")
+    browser.size(width, 900)
+    browser.open(page.as_uri())
+    assert browser.ask("document.documentElement.scrollWidth") == width
+    top = "document.getElementById('contents').getBoundingClientRect().top"
+    before = browser.ask(top)
+    browser.ask("window.scrollTo(0, 5000)")
+    if width >= 1200:
+        assert browser.ask(top) == pytest.approx(before, abs=30), "beside the page, it stays"
+        assert browser.ask("document.getElementById('contents').clientHeight") <= 900
+        assert browser.ask("getComputedStyle(document.querySelector('.back')).display") == "none"
+    else:
+        assert browser.ask(top) < 0
+        back = "document.querySelector('.back').getBoundingClientRect()"
+        assert 0 < browser.ask(f"{back}.top") < 900, "a link leads back to it from anywhere"
+
+
+def test_paper_has_no_contents_and_light_colours(browser, shared_results, tmp_path):
+    page = write_report(shared_results, tmp_path / "out")
+    browser.open(page.as_uri())
+    dark = [{"name": "prefers-color-scheme", "value": "dark"}]
+    browser.send("Emulation.setEmulatedMedia", media="print", features=dark)
+    shown = "getComputedStyle(document.querySelector('{}')).{}"
+    try:
+        assert browser.ask(shown.format("nav.contents", "display")) == "none"
+        assert browser.ask(shown.format("body", "backgroundColor")) == "rgb(255, 255, 255)"
+        assert browser.ask(shown.format("body", "display")) == "block"
+    finally:
+        browser.send("Emulation.setEmulatedMedia", media="", features=[])
+
+
+def test_the_contents_name_every_chapter_once(page):
+    listed = re.search(r'<nav id="contents".*?</nav>', page, flags=re.S)[0]
+    assert re.findall(r'href="#([\w-]+)"', listed) == ["claims", "grid--placement", "runs"]
 
 
 def test_runs_without_a_pair_have_their_curves_drawn(tmp_path):

@@ -17,7 +17,6 @@ from depthpde.web.dashboard import Dashboard
 from depthpde.web.security import Access
 from depthpde.web.server import make_server, open_socket
 from report import synthesis
-from web.browser import CHROMIUM, Browser
 
 TASKS = ("listops-mini", "text-mini")
 VARIANTS = ("baseline", "after_embedding", "depthwise conv")
@@ -91,12 +90,3 @@ def site(shared_results: Path) -> Iterator[Site]:
     """Serve the shared folder."""
     with serving(shared_results) as served:
         yield served
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    """Open one browser for all tests."""
-    if CHROMIUM is None:
-        pytest.skip("Chromium is not installed: apt-get install chromium")
-    with Browser() as opened:
-        yield opened

@@ -3,12 +3,15 @@ from __future__ import annotations
 import pytest
 from jinja2 import UndefinedError
 
-from depthpde.pages.style import CSS
+from depthpde.pages.style import style_sheet
 from depthpde.web.pages import KINDS, Pages, digest, static_file
 
 
-def test_the_look_is_the_reports_own() -> None:
-    assert static_file("style.css") == (CSS.encode(), "text/css")
+def test_the_look_is_that_of_every_page() -> None:
+    found = static_file("style.css")
+    assert found is not None
+    assert found[0].startswith(style_sheet().encode())
+    assert b".plot" in found[0]
 
 
 def test_every_file_that_pages_need_is_there() -> None:

@@ -104,7 +104,7 @@ def test_a_refusal_carries_the_policy_too(site: Site) -> None:
 def test_a_token_opens_the_door_and_leaves_the_address(shared_results: Path) -> None:
     with serving(shared_results, TOKEN) as locked:
         assert locked.get("/")[0] == 401
-        assert locked.get("/api/instrument")[0] == 401
+        assert locked.get("/theory")[0] == 401
         assert locked.get("/static/dash.js")[0] == 401
         assert locked.get("/?token=wrong-wrong-wrong-wrong")[0] == 401
         status, headers, _ = locked.get(f"/compare?grid=placement&token={TOKEN}")

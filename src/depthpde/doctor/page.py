@@ -5,15 +5,17 @@ One file of HTML that needs no network and no script; it follows the reader's li
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 
-from depthpde import __version__
 from depthpde.doctor.depth_profile import DepthProfile, format_number, numbers
-from depthpde.doctor.thresholds import Grade
+from depthpde.doctor.thresholds import Grade, Threshold
 from depthpde.doctor.verdict import HealthVerdict, one_a_row, worst_grade
-from depthpde.pages.chart import ChartLine, grid_chart, line_chart
+from depthpde.pages.figures.curves import Line, curves
+from depthpde.pages.figures.heatmap import Tint, heatmap
+from depthpde.pages.resources import read_text
+from depthpde.pages.templates import render_document
 
 MARKS = {Grade.HEALTHY: "✓", Grade.WATCH: "!", Grade.ILL: "✗"}
 """A sign beside the word, so that no grade is told by colour alone."""
@@ -24,9 +26,16 @@ SUMMARY = {
 }
 
 
+SIGNS = {"high": "≥", "low": "≤"}
+TICKS = 9
+"""Labels along the bottom of a figure; with more blocks than this only some are named."""
+LOOKS = (("ours", "solid"), ("other", "dotted"))
+"""Role and dash of the measures that share a figure."""
+
+
 @dataclass(frozen=True, slots=True)
-class Figure:
-    """One chart of the page."""
+class DoctorFigure:
+    """One figure of the page; `svg` is `Markup`."""
 
     title: str
     svg: str
@@ -44,16 +53,11 @@ def render_page(
         verdicts: The worst first.
         unmeasured: What has no verdict, and why.
     """
-    from jinja2 import Environment, StrictUndefined
-    from markupsafe import Markup
-
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    template = environment.from_string(_asset("depthpde.doctor", "doctor.html"))
     figures, grade = _figures(seen, verdicts), worst_grade(verdicts)
-    return template.render(
-        version=__version__,
+    return render_document(
+        "depthpde.doctor",
+        "doctor.html",
+        style=read_text("depthpde.doctor", "doctor.css"),
         head=head,
         seen=seen,
         grade=grade.value,
@@ -65,18 +69,14 @@ def render_page(
         first=figures[:1],
         figures=figures[1:],
         format_number=format_number,
-        markup=Markup,
-        style=Markup(
-            _asset("depthpde.theory", "page.css") + _asset("depthpde.doctor", "doctor.css")
-        ),
     )
 
 
-def _figures(seen: DepthProfile, verdicts: Sequence[HealthVerdict]) -> list[Figure]:
-    limits = {each.threshold.row: each.threshold.ill for each in verdicts}
+def _figures(seen: DepthProfile, verdicts: Sequence[HealthVerdict]) -> list[DoctorFigure]:
+    limits = {each.threshold.row: each.threshold for each in verdicts}
     found = [
         _lines(seen, "Likeness to the input", ("drift.centred_cosine", "drift.cosine")),
-        _lines(seen, "Differences between tokens", ("rank.residual",), limit=limits.get("rank")),
+        _lines(seen, "Differences between tokens", ("rank.residual",), ill=limits.get("rank")),
         _heads(seen),
         _lines(seen, "Gradient on the stream, against the last block's",
                ("gradient.amplification",), log=True),
@@ -88,7 +88,7 @@ def _figures(seen: DepthProfile, verdicts: Sequence[HealthVerdict]) -> list[Figu
                ("coupling.frozen", "coupling.nonlinear")),
         _bands(seen),
     ]  # fmt: skip
-    return [each for each in found if each is not None and each.svg]
+    return [each for each in found if each is not None]
 
 
 def _lines(
@@ -97,45 +97,86 @@ def _lines(
     names: tuple[str, ...],
     *,
     log: bool = False,
-    limit: float | None = None,
-) -> Figure | None:
+    ill: Threshold | None = None,
+) -> DoctorFigure | None:
     known = [seen[name] for name in names if name in seen]
-    if not known:
-        return None
     lines = [
-        ChartLine(each.words, _plain(each.values), "ours" if k == 0 else "second")
-        for k, each in enumerate(known)
+        Line(name=each.words, x=range(len(each)), y=_firsts(each.values), role=role, dots=True)
+        for each, (role, _) in zip(known, LOOKS, strict=False)
     ]
-    if known[0].baseline is not None:
-        lines.append(ChartLine("random network", _plain(known[0].baseline), "baseline"))
-    svg = line_chart(known[0].labels, lines, log=log, limit=limit)
-    names_of = [f"{'solid' if k == 0 else 'dashed'}: {each.words}" for k, each in enumerate(known)]
-    caption = "; ".join(names_of) + ("; dotted: random network" * (known[0].baseline is not None))
-    return Figure(title, svg, caption)
-
-
-def _heads(seen: DepthProfile) -> Figure | None:
-    if "attention.entropy" not in seen:
+    if not any(_can_be_drawn(y, log) for line in lines for y in line.y):
         return None
-    series = seen["attention.entropy"]
-    svg = grid_chart(series.labels, [numbers(value) for value in series.values], "head")
-    return Figure(
-        "How widely each head looks", svg, "entropy against log n: 0 one token, 1 all alike"
+    caption = [f"{dash}: {each.words}" for each, (_, dash) in zip(known, LOOKS, strict=False)]
+    if known[0].baseline is not None:
+        values = _firsts(known[0].baseline)
+        role, name = "baseline", "random network"
+        lines.append(Line(name=name, x=range(len(values)), y=values, role=role, dots=True))
+        caption.append(f"dashed: {name}")
+    svg = curves(
+        lines,
+        title=title,
+        trivial={} if ill is None else {f"ill {SIGNS[ill.worse]}": ill.ill},
+        x_label="depth",
+        x_ticks=_ticks(known[0].labels),
+        log_y=log,
+        width=400.0,
+    )
+    return _figure(title, svg, "; ".join(caption))
+
+
+def _heads(seen: DepthProfile) -> DoctorFigure | None:
+    title = "How widely each head looks"
+    return _grid(
+        seen, "attention.entropy", title, "entropy against log n: 0 one token, 1 all alike"
     )
 
 
-def _bands(seen: DepthProfile) -> Figure | None:
-    if "spectrum.bands" not in seen:
+def _bands(seen: DepthProfile) -> DoctorFigure | None:
+    return _grid(seen, "spectrum.bands", "Where in frequency the field lives")
+
+
+def _grid(seen: DepthProfile, name: str, title: str, caption: str = "") -> DoctorFigure | None:
+    """Draw numbers in [0, 1], several a depth, as a row of squares for each depth."""
+    if name not in seen:
         return None
-    series = seen["spectrum.bands"]
-    rows = [numbers(value) for value in series.values]
-    svg = grid_chart(series.labels, rows, "band")
-    return Figure("Where in frequency the field lives", svg, series.words)
+    series = seen[name]
+    rows = {_short(label): numbers(value) for label, value in series}
+    columns = [str(k + 1) for k in range(max((len(row) for row in rows.values()), default=0))]
+    cells = {
+        (label, columns[k]): Tint(value=value, text=_share(value), title=f"{label}: {value:.3f}")
+        for label, row in rows.items()
+        for k, value in enumerate(row)
+        if math.isfinite(value)
+    }
+    if not cells:
+        return None
+    wide = max(26.0, min(56.0, 330 / len(columns)))
+    svg = heatmap(list(rows), columns, cells, title=title, largest=1.0, cell=wide)
+    return _figure(title, svg, caption or series.words)
 
 
-def _plain(values: tuple[float | list[float], ...]) -> list[float]:
+def _figure(title: str, svg: str, caption: str) -> DoctorFigure:
+    from markupsafe import Markup
+
+    return DoctorFigure(title, Markup(svg), caption)
+
+
+def _ticks(labels: Sequence[str]) -> dict[float, str]:
+    stride = max(1, math.ceil(len(labels) / TICKS))
+    return {float(k): _short(labels[k]) for k in range(0, len(labels), stride)}
+
+
+def _short(label: str) -> str:
+    return {"embedding": "input"}.get(label, label.removeprefix("block "))
+
+
+def _share(value: float) -> str:
+    return "1" if value >= 0.995 else f"{value:.2f}".removeprefix("0")
+
+
+def _can_be_drawn(value: float, log: bool) -> bool:
+    return math.isfinite(value) and (value > 0 or not log)
+
+
+def _firsts(values: tuple[float | list[float], ...]) -> list[float]:
     return [numbers(value)[0] for value in values]
-
-
-def _asset(package: str, name: str) -> str:
-    return (files(package) / name).read_text(encoding="utf-8")

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 ROOT = "http://www.w3.org/2000/svg"
 LETTER = 0.56
 """Mean width of a letter, in parts of the font's size; to leave room for labels."""
+DIGIT = 0.65
+"""Width of a digit: digits are all alike, and wider than most letters."""
 
 
 def escape(text: object) -> str:
@@ -101,21 +103,45 @@ def drawing(
 
 @dataclass(frozen=True, slots=True)
 class AxisScale:
-    """From numbers to pixels, linear."""
+    """From numbers to pixels, linear or logarithmic.
+
+        x = start + (f(v) − f(low)) / (f(high) − f(low)) · (end − start),    f = identity or log₁₀
+
+    Args:
+        low: The number at `start`; positive on a logarithmic scale.
+        high: The number at `end`.
+        start: In pixels.
+        end: In pixels; may lie before `start`, as it does for heights.
+        log: Whether equal ratios, not equal differences, are equally far apart.
+
+    Example:
+        >>> AxisScale(1.0, 100.0, 0.0, 10.0, log=True).at(10.0)
+        5.0
+    """
 
     low: float
     high: float
     start: float
     end: float
+    log: bool = False
+
+    def __post_init__(self) -> None:
+        if self.log and not self.low > 0:
+            raise ValueError(
+                f"`low` must be positive on a logarithmic scale, got {self.low:g}; "
+                "leave out what has no logarithm"
+            )
 
     def at(self, value: float) -> float:
         """Return where a number lies, kept inside the frame."""
-        span = (self.high - self.low) or 1.0
-        share = (min(max(value, self.low), self.high) - self.low) / span
-        return self.start + share * (self.end - self.start)
+        inside = min(max(value, self.low), self.high)
+        low, high, share = self.low, self.high, inside
+        if self.log:
+            low, high, share = math.log10(low), math.log10(high), math.log10(inside)
+        return self.start + (share - low) / ((high - low) or 1.0) * (self.end - self.start)
 
     def inside(self, value: float) -> bool:
-        """Say whether a number lies inside the frame."""
+        """Return whether a number lies inside the frame."""
         return self.low <= value <= self.high
 
     def ticks(self, about: int = 5) -> list[float]:
@@ -123,16 +149,29 @@ class AxisScale:
         span = self.high - self.low
         if span <= 0:
             return [self.low]
+        if self.log and self.high >= 10 * self.low:
+            return _powers(self.low, self.high, about)
         rough = span / max(about, 1)
         power = 10.0 ** math.floor(math.log10(rough))
         step = next(each for each in (1, 2, 2.5, 5, 10) if each * power >= rough * 0.999) * power
         first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
-        return [round(index * step, 12) for index in range(first, last + 1)]
+        return [float(f"{index * step:.12g}") for index in range(first, last + 1)]
+
+
+def _powers(low: float, high: float, about: int) -> list[float]:
+    """Return powers of ten, or 1, 2 and 5 of each where the powers alone would be too few."""
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    stride = max(1, math.ceil((last - first) / max(about, 1)))
+    digits = (1, 2, 5) if last - first <= 2 else (1,)
+    found = [each * 10.0**power for power in range(first, last + 1) for each in digits]
+    kept = [each for each in found if low * 0.999999 <= each <= high * 1.000001]
+    return [each for each in kept if stride == 1 or round(math.log10(each)) % stride == 0]
 
 
 def spell_tick(value: float) -> str:
-    """Write a number on an axis."""
-    return f"{value:.6g}".replace("-", "−")
+    """Write a number on an axis: 0.25, −3, 1e−12."""
+    mantissa, mark, exponent = f"{value:.6g}".partition("e")
+    return f"{mantissa}{mark}{int(exponent) if mark else ''}".replace("-", "−")
 
 
 def bottom_axis(
@@ -163,9 +202,15 @@ def left_axis(scale: AxisScale, x: float, right: float, label: str = "", about: 
     return "".join(parts)
 
 
-def room_for(labels: Sequence[str], size: float = 13.0) -> float:
-    """Return about how wide the longest label is."""
-    return max((len(each) for each in labels), default=0) * LETTER * size
+def room_for(labels: Sequence[str], size: float = 13.0, letter: float = LETTER) -> float:
+    """Return about how wide the longest label is.
+
+    Args:
+        labels: What is written.
+        size: Of the font, in pixels.
+        letter: Width of a letter in parts of the size; `DIGIT` for numbers.
+    """
+    return max((len(each) for each in labels), default=0) * letter * size
 
 
 def shorten(label: str, most: int = 28) -> str:

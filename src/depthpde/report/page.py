@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from depthpde import __version__
 from depthpde.files import write_whole
 from depthpde.pages.formatting import format_p, plain, signed
-from depthpde.pages.style import CSS, csp_hash
+from depthpde.pages.resources import read_text
+from depthpde.pages.templates import render_document
 from depthpde.papers.registry import judge_all
 from depthpde.records.evidence import gather
 from depthpde.records.findings import typeset
@@ -90,20 +89,13 @@ def render_page(results: Results, chapters: Sequence[GridSection], *, runs: str 
         chapters: What is shown of it.
         runs: Where the page finds the folder of runs; no links to them if empty.
     """
-    from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    template = environment.from_string(
-        (files("depthpde.report") / "page.html").read_text(encoding="utf-8")
-    )
     machines = list_environments(results.records)
-    return template.render(
-        version=__version__,
-        hash=csp_hash(),
-        style=Markup(CSS),
+    return render_document(
+        "depthpde.report",
+        "report.html",
+        style=read_text("depthpde.report", "report.css"),
         summary=_summary(results),
         first=chapters[0] if chapters else None,
         chapters=chapters,

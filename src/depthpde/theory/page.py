@@ -1,35 +1,34 @@
-"""Findings as one page: the verdicts, an instrument to play with, the plots, every number.
+"""Findings as one page: the verdicts, an instrument to play with, the figures, every number.
 
-One file of HTML that needs no network: styles, script and the plotting library are inlined. The
-page holds no clock and no random name, so the same findings give the same bytes.
+One file of HTML that needs no network: sheet and script stand inside. The page holds no clock and
+no random name, so the same findings give the same bytes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.resources import files
 from typing import Any
 
-from depthpde import __version__
-from depthpde.theory.claim import Check, Finding, Plot, Relation, TheoryVerdict
+from depthpde.pages.figures.bars import bars
+from depthpde.pages.figures.curves import Line, curves
+from depthpde.pages.resources import read_text
+from depthpde.pages.style import read_shared
+from depthpde.pages.templates import instrument_script, render_document
+from depthpde.theory.claim import Check, Finding, LineRole, Plot, Relation, TheoryVerdict
 from depthpde.theory.record import overall
 
 MARKS = {TheoryVerdict.HOLDS: "✓", TheoryVerdict.FAILS: "✗", TheoryVerdict.BLIND: "?"}
 """A sign beside the word, so that no verdict is told by colour alone."""
+WIDTH, HEIGHT = 400.0, 250.0
 
 
 def render_page(findings: Sequence[Finding]) -> str:
     """Render findings as one self-contained HTML page."""
-    from jinja2 import Environment, StrictUndefined
-    from markupsafe import Markup
-    from plotly.offline import get_plotlyjs
-
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    template = environment.from_string(_asset("page.html"))
-    return template.render(
-        version=__version__,
+    return render_document(
+        "depthpde.theory",
+        "theory.html",
+        style=read_shared("chart.css") + read_text("depthpde.theory", "theory.css"),
+        script=instrument_script(),
         findings=findings,
         verdict=overall(findings).value,
         num_holding=sum(finding.verdict is TheoryVerdict.HOLDS for finding in findings),
@@ -37,9 +36,42 @@ def render_page(findings: Sequence[Finding]) -> str:
         marks={verdict.value: mark for verdict, mark in MARKS.items()},
         number=spell_number,
         prediction=spell_prediction,
-        style=Markup(_asset("page.css")),
-        script=Markup(_asset("page.js")),
-        plotly=Markup(get_plotlyjs()),
+    )
+
+
+def draw_plot(plot: Plot) -> str:
+    """Draw what a claim has to show, with the figures of every other page."""
+    if plot.bars:
+        groups = [str(each) for each in plot.series[0].x]
+        series = {each.name: each.y for each in plot.series}
+        return bars(
+            groups,
+            series,
+            title=plot.title,
+            y_label=plot.y_label,
+            log=plot.log_y,
+            width=WIDTH,
+            height=HEIGHT,
+        )
+    lines = [
+        Line(
+            name=each.name,
+            x=[float(x) for x in each.x],
+            y=each.y,
+            role=each.role.value,
+            dots=each.role is LineRole.WARNING,
+        )
+        for each in plot.series
+    ]
+    return curves(
+        lines,
+        title=plot.title,
+        x_label=plot.x_label,
+        y_label=plot.y_label,
+        log_x=plot.log_x,
+        log_y=plot.log_y,
+        width=WIDTH,
+        height=HEIGHT,
     )
 
 
@@ -68,26 +100,10 @@ def spell_prediction(check: Check) -> str:
 
 
 def _figures(findings: Sequence[Finding]) -> list[dict[str, Any]]:
-    plots = [(finding.name, plot) for finding in findings for plot in finding.plots]
+    from markupsafe import Markup
+
     return [
-        {"id": f"figure-{index}", "claim": name, "plot": plot, "data": _data(plot)}
-        for index, (name, plot) in enumerate(plots, start=1)
+        {"claim": finding.name, "plot": plot, "svg": Markup(draw_plot(plot))}
+        for finding in findings
+        for plot in finding.plots
     ]
-
-
-def _data(plot: Plot) -> dict[str, Any]:
-    return {
-        "x": plot.x_label,
-        "y": plot.y_label,
-        "logX": plot.log_x,
-        "logY": plot.log_y,
-        "bars": plot.bars,
-        "series": [
-            {"name": each.name, "x": each.x, "y": each.y, "role": each.role.value}
-            for each in plot.series
-        ],
-    }
-
-
-def _asset(name: str) -> str:
-    return (files("depthpde.theory") / name).read_text(encoding="utf-8")

@@ -12,7 +12,7 @@ from typing import Any
 from markupsafe import Markup
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from depthpde.records.record import FINISHED, Record
@@ -169,44 +169,8 @@ class Dashboard:
         return self._page("compare.html", here="Compare", view=view)
 
     def theory(self, request: Request) -> Response:
-        """Show the instrument as the address sets it."""
-        from depthpde.operators.stability import Scheme
-        from depthpde.web import instrument
-
-        try:
-            setting = read_setting(request)
-        except ValueError:
-            setting = instrument.Setting()
-        schemes = [
-            {
-                "value": each.value,
-                "words": each.value.replace("_", " "),
-                "most": instrument.max_ratio(each),
-            }
-            for each in Scheme
-        ]
-        return self._page(
-            "theory.html",
-            here="Theory",
-            setting=setting,
-            schemes=schemes,
-            signals=list(instrument.Signal),
-            most=instrument.max_ratio(setting.scheme),
-            max_steps=instrument.MAX_STEPS,
-            max_scales=len(instrument.FACTORS),
-            max_dilation=instrument.MAX_DILATION,
-            bands=instrument.BANDS,
-        )
-
-    def instrument(self, request: Request) -> Response:
-        """Compute what the sliders ask for."""
-        from depthpde.web.instrument import measure
-
-        try:
-            setting = read_setting(request)
-        except ValueError as error:
-            return JSONResponse({"error": str(error)}, 400)
-        return JSONResponse(measure(setting))
+        """Show the instrument; the page reads its setting from the address and computes itself."""
+        return self._page("theory.html", here="Theory")
 
     def static(self, request: Request) -> Response:
         """Give one of the few files that pages need."""
@@ -234,7 +198,6 @@ class Dashboard:
             "/run/{run}/doctor": self.doctor,
             "/compare": self.compare,
             "/theory": self.theory,
-            "/api/instrument": self.instrument,
             "/events/board": self.board_events,
             "/events/run/{run}": self.run_events,
             "/static/{name}": self.static,
@@ -267,20 +230,6 @@ class Dashboard:
         if record is None:
             raise HTTPException(404)
         return record
-
-
-def read_setting(request: Request) -> Any:
-    """Read where the sliders stand from an address; what is not said stays as it is by default."""
-    from depthpde.web.instrument import Setting
-
-    kinds: dict[str, Callable[[str], Any]] = {
-        "scheme": str, "ratio": float, "steps": int, "scales": int, "dilation": int, "signal": str,
-    }  # fmt: skip
-    said = {name: request.query_params[name] for name in kinds if name in request.query_params}
-    try:
-        return Setting(**{name: kinds[name](value) for name, value in said.items()})
-    except ValueError as error:
-        raise ValueError(f"{error}; move the slider back") from error
 
 
 def _structure(board: BoardView) -> str:

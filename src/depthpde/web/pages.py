@@ -1,28 +1,32 @@
-"""From what is known to HTML: templates that escape everything they are given."""
+"""From what is known to HTML: the pages of the dashboard and the few files that they need."""
 
 from __future__ import annotations
 
 import hashlib
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from jinja2 import Template
 from markupsafe import Markup
 
-from depthpde import __version__
-from depthpde.pages.style import CSS
+from depthpde.pages.resources import read_text
+from depthpde.pages.style import read_shared, style_sheet
+from depthpde.pages.templates import make_environment
 
-KINDS = {
-    "style.css": "text/css",
+OWN = {
     "dash.css": "text/css",
     "dash.js": "text/javascript",
-    "chart.js": "text/javascript",
-    "instrument.js": "text/javascript",
     "live.js": "text/javascript",
     "run.js": "text/javascript",
     "icon.svg": "image/svg+xml",
 }
+SHARED = {
+    "chart.js": "text/javascript",
+    "diffusion.js": "text/javascript",
+    "instrument.js": "text/javascript",
+}
+SHEET = "style.css"
+KINDS = {SHEET: "text/css", **SHARED, **OWN}
 """The files that pages need, and what they are: nothing else is served as a file."""
 
 
@@ -34,14 +38,8 @@ class Pages:
     """
 
     def __init__(self, folder: str) -> None:
-        self.environment = Environment(
-            loader=PackageLoader("depthpde.web"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        self.environment.globals.update(folder=folder, version=__version__)
+        self.environment = make_environment("depthpde.web")
+        self.environment.globals.update(folder=folder)
         for name in self.environment.list_templates():
             self.environment.get_template(name)  # compiled now: the first visitor waits for none
 
@@ -59,9 +57,11 @@ def static_file(name: str) -> tuple[bytes, str] | None:
     """Return the content and kind of one of the few files that pages need."""
     if name not in KINDS:
         return None
-    if name == "style.css":  # the report's own, so that both look alike
-        return CSS.encode(), KINDS[name]
-    return (files("depthpde.web") / "static" / name).read_bytes(), KINDS[name]
+    if name == SHEET:
+        text = style_sheet(read_shared("chart.css"))
+    else:
+        text = read_shared(name) if name in SHARED else read_text("depthpde.web", name)
+    return text.encode(), KINDS[name]
 
 
 def digest(*parts: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import socket
-import threading
 
 import uvicorn
 from starlette.applications import Starlette
@@ -16,8 +15,6 @@ from depthpde.web.security import Access, Guard
 
 PORTS = range(8765, 8865)
 """Tried in turn where no port is asked for, so that two dashboards can stand side by side."""
-WARM_AFTER = 3.0
-"""Seconds after the start at which torch is loaded for the theory page, out of the way."""
 
 
 def build_app(dashboard: Dashboard, access: Access) -> ASGIApp:
@@ -71,24 +68,9 @@ def make_server(dashboard: Dashboard, access: Access) -> uvicorn.Server:
 
 def serve(dashboard: Dashboard, access: Access, bound: socket.socket) -> None:
     """Serve until interrupted."""
-    warm = threading.Timer(WARM_AFTER, _warm)
-    warm.daemon = True
-    warm.start()
     server = make_server(dashboard, access)
     dashboard.start()
-    try:
-        server.run(sockets=[bound])
-    finally:
-        warm.cancel()
-
-
-def _warm() -> None:
-    """Load torch and compile the kernels before somebody moves a slider."""
-    from depthpde.operators.stability import Scheme
-    from depthpde.web.instrument import Setting, measure
-
-    for scheme in Scheme:
-        measure(Setting(scheme=scheme))
+    server.run(sockets=[bound])
 
 
 def _free_port(host: str, family: socket.AddressFamily) -> int:

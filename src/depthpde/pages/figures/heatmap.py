@@ -32,8 +32,10 @@ def heatmap(
     *,
     title: str = "Difference from the baseline by task",
     labels: Mapping[str, str] | None = None,
+    largest: float | None = None,
+    cell: float = CELL,
 ) -> str:
-    """Draw rows by columns; blue is better, red worse, a frame is sure, a dash is missing.
+    """Draw rows by columns; blue is positive, red negative, a frame is sure, a dash is missing.
 
     Args:
         rows: Names of the rows.
@@ -41,38 +43,40 @@ def heatmap(
         cells: Row and column → square.
         title: What the figure is.
         labels: Row → what is written for it; the row's name if not given.
+        largest: The number with the deepest tint; the largest of the squares if not given.
+        cell: Width of a square in pixels.
     """
     names = {row: shorten((labels or {}).get(row, row)) for row in rows}
     left = room_for(list(names.values())) + 14
-    largest = max((abs(each.value) for each in cells.values()), default=0.0) or 1.0
+    most = largest or max((abs(each.value) for each in cells.values()), default=0.0) or 1.0
     parts = [
-        text(left + CELL * (j + 0.5), 14, name, "head", "middle") for j, name in enumerate(columns)
+        text(left + cell * (j + 0.5), 14, name, "head", "middle") for j, name in enumerate(columns)
     ]
     for i, row in enumerate(rows):
         y = TOP + ROW * i
         parts.append(text(0, y + ROW / 2 + 4, names[row]))
         for j, column in enumerate(columns):
-            x = left + CELL * j
-            parts.append(_square(cells.get((row, column)), x, y, largest))
+            x = left + cell * j
+            parts.append(_square(cells.get((row, column)), x, y, cell, most))
     said = "; ".join(
         f"{names[row]} on {column} {cells[row, column].text}"
         for row in rows
         for column in columns
         if (row, column) in cells
     )
-    size = (left + CELL * len(columns), TOP + ROW * len(rows) + 4)
+    size = (left + cell * len(columns), TOP + ROW * len(rows) + 4)
     return drawing(*size, *parts, title=title, description=said, links=True)
 
 
-def _square(each: Tint | None, x: float, y: float, largest: float) -> str:
-    middle = (x + CELL / 2, y + ROW / 2 + 4)
+def _square(each: Tint | None, x: float, y: float, wide: float, largest: float) -> str:
+    middle = (x + wide / 2, y + ROW / 2 + 4)
     if each is None:
         return text(*middle, "–", "quiet on", "middle")
     kind = "up" if each.value > 0 else "down" if each.value < 0 else "none"
     depth = DEEPEST * min(abs(each.value) / largest, 1.0)
     parts = [
         element(
-            "rect", x=x + 1.5, y=y + 1.5, width=CELL - 3, height=ROW - 3, rx=2.0, kind=kind,
+            "rect", x=x + 1.5, y=y + 1.5, width=wide - 3, height=ROW - 3, rx=2.0, kind=kind,
             fill_opacity=depth,
         ),
         text(*middle, each.text, "strong on" if each.strong else "on", "middle"),
@@ -80,7 +84,7 @@ def _square(each: Tint | None, x: float, y: float, largest: float) -> str:
     if each.strong:
         parts.append(
             element(
-                "rect", x=x + 2.5, y=y + 2.5, width=CELL - 5, height=ROW - 5, rx=2.0, kind="clear",
+                "rect", x=x + 2.5, y=y + 2.5, width=wide - 5, height=ROW - 5, rx=2.0, kind="clear",
                 stroke_opacity=0.45,
             )
         )  # fmt: skip

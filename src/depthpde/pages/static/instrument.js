@@ -1,6 +1,7 @@
-/* The theory page: move a slider, and the package computes everything anew. */
+/* The instrument: move a slider, and everything answers at once, on any page that holds its form. */
 
 import { Chart, extent, logRange, make, pad, spell } from "./chart.js";
+import { LIMITS, SCHEMES, SIGNALS, measure } from "./diffusion.js";
 
 const FLOOR = 1e-12;
 const stepsOf = (count) => `${count} ${count === 1 ? "step" : "steps"}`;
@@ -11,34 +12,43 @@ export function instrument(form) {
   for (const name of ["signal", "transfer", "stencil", "energy"]) {
     charts[name] = new Chart(byId(`${name}-plot`));
   }
-  let busy = false;
-  let waiting = false;
 
-  /* One question at a time, the newest next: as fast as the answers come, never behind. */
-  async function ask() {
-    if (busy) {
-      waiting = true;
-      return;
+  /* The form offers what the numbers know. */
+  function offer() {
+    for (const [id, names] of [["scheme", Object.keys(SCHEMES)], ["signal", Object.keys(SIGNALS)]]) {
+      byId(id).replaceChildren(...names.map((name) => new Option(name.replaceAll("_", " "), name)));
     }
-    busy = true;
-    const query = new URLSearchParams(new FormData(form));
-    try {
-      const answer = await fetch(`/api/instrument?${query}`);
-      const found = await answer.json();
-      if (answer.ok) {
-        show(found);
-        history.replaceState(null, "", `/theory?${query}`);
-      } else {
-        read({ word: "refused", broken: true, why: found.error });
-      }
-    } catch (error) {
-      read({ word: "not connected", broken: true, why: "is the dashboard still running?" });
+    for (const [id, [low, high]] of Object.entries(LIMITS)) Object.assign(byId(id), { min: low, max: high });
+  }
+
+  /* The address holds the setting, so that it can be shared. A file keeps it behind #, because
+     browsers refuse a file any other change of its address. */
+  function restore() {
+    const words = new URLSearchParams(location.search || location.hash.slice(1));
+    stretch(words.get("scheme"));
+    for (const control of form.elements) {
+      const word = words.get(control.name);
+      const fits = control.tagName !== "SELECT" || [...control.options].some((each) => each.value === word);
+      if (word !== null && fits) control.value = word;
     }
-    busy = false;
-    if (waiting) {
-      waiting = false;
-      ask();
-    }
+  }
+
+  function keep() {
+    const mark = location.protocol === "file:" ? "#" : "?";
+    history.replaceState(null, "", mark + new URLSearchParams(new FormData(form)));
+  }
+
+  /* The slider of the ratio ends a little beyond the scheme's bound. */
+  function stretch(scheme) {
+    const ratio = byId("ratio");
+    const { most } = SCHEMES[scheme in SCHEMES ? scheme : byId("scheme").value];
+    Object.assign(ratio, { max: most, step: most > 2 ? 0.02 : 0.005 });
+  }
+
+  function setting() {
+    const { scheme, signal, ...numbers } = Object.fromEntries(new FormData(form));
+    const known = Object.fromEntries(Object.entries(numbers).map(([name, word]) => [name, Number(word)]));
+    return { scheme, signal, ...known };
   }
 
   function read(said) {
@@ -47,12 +57,12 @@ export function instrument(form) {
   }
 
   function show(found) {
-    const several = found.each_steps.length > 1;
+    const several = found.eachSteps.length > 1;
     const ours = {
       role: found.reading.broken ? "warning" : "ours",
-      name: several ? `mix of ${found.each_steps.join(", ")} steps` : stepsOf(found.each_steps[0]),
+      name: several ? `mix of ${found.eachSteps.join(", ")} steps` : stepsOf(found.eachSteps[0]),
     };
-    const single = { role: "shade-1", name: `one scale of ${stepsOf(found.single_steps)}` };
+    const single = { role: "shade-1", name: `one scale of ${stepsOf(found.singleSteps)}` };
     drawSignal(found.signal, ours, several ? single : null);
     drawTransfer(found, ours, several ? single : null);
     charts.stencil.draw({
@@ -77,7 +87,7 @@ export function instrument(form) {
     const series = [];
     if (single) {
       each.forEach((y, k) => {
-        series.push({ name: stepsOf(found.each_steps[k]), role: `shade-${k + 2}`, x, y });
+        series.push({ name: stepsOf(found.eachSteps[k]), role: `shade-${k + 2}`, x, y });
       });
       series.push({ ...single, x, y: found.transfer.single });
     }
@@ -108,20 +118,22 @@ export function instrument(form) {
     });
   }
 
-  function moved(event) {
-    const scheme = byId("scheme");
-    const ratio = byId("ratio");
-    if (event && event.target === scheme) {
-      ratio.max = scheme.selectedOptions[0].dataset.max;
-      ratio.step = Number(ratio.max) > 2 ? 0.02 : 0.005;
-    }
+  function moved() {
+    stretch();
     for (const output of form.querySelectorAll("output")) {
       output.textContent = byId(output.htmlFor.value).value;
     }
-    ask();
+    show(measure(setting()));
   }
 
+  offer();
+  restore();
   form.addEventListener("submit", (event) => event.preventDefault());
-  form.addEventListener("input", moved);
+  let pause;
+  form.addEventListener("input", () => {
+    moved();
+    clearTimeout(pause); // browsers refuse an address that changes at every pixel of a drag
+    pause = setTimeout(keep, 150);
+  });
   moved();
 }
