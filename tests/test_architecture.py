@@ -1,9 +1,10 @@
-"""The map holds: a folder imports only from folders above it, a file only files above it."""
+"""The map holds: what a folder imports and reads, what a file is called, and what tests it."""
 
 from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,182 @@ def test_the_rule_itself_can_fail(tmp_path):
     bad.write_text("from depthpde.models.block import Block\nimport depthpde.theory.claim\n")
     assert imports(bad) == {"models.block", "theory.claim"}
     assert not imports(bad) <= FOLDERS["operators"]
+
+
+def literal_folders(path: Path, source: Path = SOURCE) -> set[str]:
+    """Name the folders of the package that a file names in a string, as to read their files."""
+    names = {
+        node.value.removeprefix("depthpde.").replace(".", "/")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and re.fullmatch(r"depthpde(\.\w+)+", node.value)
+    }
+    return {name for name in names if (source / name).is_dir()}
+
+
+@pytest.mark.parametrize("path", python_files(), ids=lambda p: str(p.relative_to(SOURCE)))
+def test_a_folder_reads_only_its_own_resources(path):
+    own = path.parent.relative_to(SOURCE).as_posix()
+    assert literal_folders(path) <= {own}, "move the file to the folder that reads it"
+
+
+def test_a_resource_read_across_folders_is_seen(tmp_path):
+    bad = tmp_path / "bad.py"
+    bad.write_text('files("depthpde.theory") / "page.css"\nrun("-m", "depthpde.sweeps.worker")\n')
+    assert literal_folders(bad) == {"theory"}
+
+
+def templates_used(path: Path) -> set[str]:
+    """Name the templates that a template builds on."""
+    pattern = r"{%-?\s*(?:extends|from|import|include)\s+[\"']([^\"']+)"
+    return set(re.findall(pattern, path.read_text(encoding="utf-8")))
+
+
+def lost_templates(source: Path) -> set[str]:
+    """Name the templates whose parts lie neither in their own folder nor in ``pages``."""
+    shared = {path.name for path in (source / "pages" / "templates").glob("*")}
+    return {
+        f"{path.relative_to(source)}: {name}"
+        for path in source.glob("*/templates/*.html")
+        for name in templates_used(path) - {each.name for each in path.parent.iterdir()} - shared
+    }
+
+
+def test_a_template_builds_on_its_own_folder_or_on_what_all_pages_share():
+    assert lost_templates(SOURCE) == set()
+    users = {path.parents[1].name for path in SOURCE.glob("*/templates/*.html")} - {"pages"}
+    assert users
+    assert all("pages" in FOLDERS[folder] for folder in users)
+
+
+def test_a_template_taken_from_another_folder_is_seen(tmp_path):
+    for folder, text in (
+        ("web", "{% extends 'mine.html' %}"),
+        ("report", "{% include 'x.html' %}"),
+    ):
+        (tmp_path / folder / "templates").mkdir(parents=True)
+        (tmp_path / folder / "templates" / "page.html").write_text(text)
+    (tmp_path / "web" / "templates" / "mine.html").write_text("")
+    (tmp_path / "web" / "templates" / "x.html").write_text("")
+    assert lost_templates(tmp_path) == {"report/templates/page.html: x.html"}
+
+
+def unused_resources(source: Path) -> set[str]:
+    """Name the style sheets, scripts and templates that nothing in their folder or above names."""
+    texts = {
+        path: path.read_text(encoding="utf-8")
+        for path in source.rglob("*")
+        if path.suffix in (".py", ".html", ".js")
+    }
+    return {
+        each.relative_to(source).as_posix()
+        for each in [*source.glob("*/static/*"), *source.glob("*/templates/*")]
+        if not any(each.name in text for path, text in texts.items() if path != each)
+    }
+
+
+def test_every_resource_is_read_by_somebody():
+    assert unused_resources(SOURCE) == set()
+
+
+def test_a_resource_that_nobody_reads_is_seen(tmp_path):
+    (tmp_path / "web" / "static").mkdir(parents=True)
+    for name in ("used.js", "left.css"):
+        (tmp_path / "web" / "static" / name).write_text("")
+    (tmp_path / "web" / "pages.py").write_text('read("used.js")')
+    assert unused_resources(tmp_path) == {"web/static/left.css"}
+
+
+def import_graph() -> dict[str, set[str]]:
+    """Return folder → folders that its files import or that the map lets them import."""
+    graph = {name: allowed - {name} for name, allowed in FOLDERS.items() if "/" not in name}
+    for path in python_files():
+        if path.parent != SOURCE:
+            others = {module.split(".")[0] for module in imports(path)} - {home(path)}
+            graph[home(path)] = graph[home(path)] | others
+    return graph
+
+
+def cycle(graph: Mapping[str, set[str]]) -> list[str]:
+    """Return a way from a folder back to itself, or nothing."""
+
+    def walk(way: list[str]) -> list[str]:
+        for other in sorted(graph.get(way[-1], ())):
+            if other in way:
+                return [*way[way.index(other) :], other]
+            found = walk([*way, other]) if other not in done else []
+            if found:
+                return found
+        done.add(way[-1])
+        return []
+
+    done: set[str] = set()
+    return next((found for name in sorted(graph) if (found := walk([name]))), [])
+
+
+def test_no_folder_leads_back_to_itself():
+    assert cycle(import_graph()) == []
+
+
+def test_a_cycle_between_folders_is_seen():
+    graph = {"a": {"b"}, "b": {"c"}, "c": {"d", "b"}, "d": set()}
+    assert cycle(graph) == ["b", "c", "b"]
+    assert cycle({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []
+
+
+TWICE = {
+    "LayerKind": "models/placement.py and insertion/build.py become one registry of layers",
+    "Planner": "papers/experiment.py and papers/registry.py name one type",
+}
+"""Public class names that exist twice, and what ends it. This list only shrinks."""
+
+
+def class_names(source: Path) -> dict[str, list[str]]:
+    """Return public class → the files that define one of that name."""
+    found: dict[str, list[str]] = {}
+    for path in sorted(source.rglob("*.py")):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                found.setdefault(node.name, []).append(path.relative_to(source).as_posix())
+    return found
+
+
+def test_no_public_class_name_exists_twice():
+    twice = {name: where for name, where in class_names(SOURCE).items() if len(where) > 1}
+    assert set(twice) - set(TWICE) == set(), twice
+    assert set(TWICE) - set(twice) == set(), "one name fewer: take it off the list"
+
+
+def test_a_class_name_that_exists_twice_is_seen(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.py").write_text("class Plan: ...\nclass _Own: ...\n")
+    assert class_names(tmp_path) == {"Plan": ["a.py", "b.py"]}
+
+
+MOST_FILES = 18
+
+
+def crowded(source: Path) -> dict[str, int]:
+    """Return the folders that hold too many files."""
+    counts: dict[str, int] = {}
+    for path in source.rglob("*.py"):
+        if path.name != "__init__.py":
+            folder = path.parent.relative_to(source).as_posix()
+            counts[folder] = counts.get(folder, 0) + 1
+    return {folder: count for folder, count in counts.items() if count > MOST_FILES}
+
+
+def test_no_folder_holds_two_products():
+    assert crowded(SOURCE) == {}
+
+
+def test_a_crowded_folder_is_seen(tmp_path):
+    for folder, count in (("full", MOST_FILES), ("over", MOST_FILES + 1)):
+        (tmp_path / folder).mkdir()
+        for name in ("__init__", *(f"file{k}" for k in range(count))):
+            (tmp_path / folder / f"{name}.py").write_text("")
+    assert crowded(tmp_path) == {"over": MOST_FILES + 1}
 
 
 def test_every_test_folder_mirrors_a_source_folder():

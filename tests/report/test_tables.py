@@ -6,7 +6,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from depthpde.pages.table import Table, TableEntry
 from depthpde.records.evidence import by_task, escapes, gather, over_all
 from depthpde.records.results import read_results
 from depthpde.records.ungrouped import UNGROUPED
@@ -184,34 +183,3 @@ def test_a_variant_before_its_baseline_shows_what_it_reached(tmp_path):
         ["baseline", "…", "—", "—"],
         ["after ffn", reached, "…", "…"],
     ]
-
-
-HOSTILE = Table(
-    title="<script>",
-    heads=("", "a|b"),
-    rows=((TableEntry("50 % & $x_1$ \\ {~^} #"), TableEntry("−0.5 *", strong=True)),),
-    notes=("Δ < 1",),
-)
-
-
-def test_markdown_and_latex_escape_what_records_say():
-    markdown = HOSTILE.markdown()
-    assert r"\<script\>" in markdown
-    assert r"a\|b" in markdown
-    assert r"**−0.5 \***" in markdown
-    latex = HOSTILE.latex()
-    row = r"50 \% \& \$x\_1\$ \textbackslash{} \{\textasciitilde{}\textasciicircum{}\} \#"
-    assert f"{row} & \\textbf{{$-$0.5 $^{{*}}$}} \\\\" in latex
-    assert r"\par\small $\Delta$ $<$ 1" in latex
-
-
-def test_a_short_table_leaves_out_notes_and_never_warnings():
-    table = Table(title="t", heads=("",), rows=(), notes=("a note",), warnings=("few seeds",))
-    assert "a note" in table.markdown()
-    assert "a note" not in table.markdown(notes=False)
-    assert "Warning: few seeds" in table.markdown(notes=False)
-
-
-def test_a_spreadsheet_sees_no_formula():
-    table = Table(title="", heads=("", "x"), rows=((TableEntry("=1+1"), TableEntry("@cmd")),))
-    assert table.csv() == ",x\n'=1+1,'@cmd\n"

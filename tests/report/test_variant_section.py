@@ -1,8 +1,5 @@
-import pytest
-
 from depthpde.records.evidence import gather, over_all, placed_at
 from depthpde.records.results import read_results
-from depthpde.report.grid_section import write_grid_section
 from depthpde.report.variant_section import write_variant_section
 from report import synthesis
 
@@ -48,23 +45,3 @@ def test_a_variant_without_runs_says_so_and_draws_nothing(results):
     found = article_of(read(results), "after_attention")
     assert found.summary == "no pair of finished runs yet"
     assert found.figures == {}
-
-
-def test_a_chapter_of_one_task_draws_no_figure_by_task(evidence):
-    one = write_grid_section(evidence.select(tasks=["text-mini"]))
-    assert set(one.figures) == {"diagram", "forest"}
-    both = write_grid_section(evidence)
-    assert set(both.figures) == {"diagram", "forest", "forest-by-task", "heat-map"}
-
-
-def test_a_chapter_leads_with_the_best_the_worst_and_the_best_control(evidence):
-    drawn = write_grid_section(evidence).curves["text-mini"]
-    for name in ("baseline", "after embedding", "after attention", "depthwise conv"):
-        assert f">{name}</text>" in drawn
-    assert ">all seven</text>" not in drawn
-
-
-@pytest.mark.parametrize("measure", ["drift.cosine", "energy.dirichlet"])
-def test_depth_is_marked_at_whole_blocks(evidence, measure):
-    drawn = write_grid_section(evidence).depth[measure]
-    assert all(f">{block}</text>" in drawn for block in range(7))

@@ -15,12 +15,6 @@ from depthpde.web.pages import Pages
 from depthpde.web.states import STATE_BADGES
 
 
-def test_every_state_has_a_sign_and_words_of_its_own() -> None:
-    assert set(STATE_BADGES) == set(State)
-    assert len({look.sign for look in STATE_BADGES.values()}) == len(State)
-    assert len({look.words for look in STATE_BADGES.values()}) == len(State)
-
-
 def test_the_board_shows_each_run_once_and_counts_by_state(results: Path) -> None:
     cells = read_grid(results / "grids" / "placement.json").cells
     now = time.time()
