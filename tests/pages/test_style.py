@@ -91,3 +91,19 @@ def test_a_figure_of_its_own_is_xml_with_its_colours_inside():
     assert root[0].tag.endswith("style")
     assert LIGHT["accent"] in root[0].text
     assert f"background: {LIGHT['ground']}" in root[0].text  # readable on a dark page
+
+
+def dashes() -> dict[str, str]:
+    """Return the dashes of every kind of line; a solid line has none."""
+    rules = re.findall(r"\.line-([\w-]+) {(.*?)}", read_shared("figure.css"), flags=re.S)
+    found = {name: re.search(r"stroke-dasharray: ([\d. ]+)", rule) for name, rule in rules}
+    return {name: "" if dash is None else dash[1].strip() for name, dash in found.items()}
+
+
+def test_lines_that_share_a_figure_are_told_apart_without_colour():
+    known = dashes()
+    roles = ("ours", "baseline", "control", "other", "formula", "warning")
+    assert len({known[role] for role in roles}) == len(roles)
+    baselines = {known[name] for name in known if name.startswith("baseline")}
+    assert len(baselines) == 3
+    assert not baselines & {known[role] for role in ("ours", "other", "formula", "warning")}

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
 
 import pytest
 
@@ -34,3 +36,14 @@ def test_an_address_of_another_machine_cannot_be_bound() -> None:
 def test_a_name_that_nobody_knows_cannot_be_bound() -> None:
     with pytest.raises(OSError, match=r"`--host` no\.such\.host\.invalid cannot be bound"):
         open_socket("no.such.host.invalid", 0)
+
+
+def test_the_dashboard_loads_no_torch() -> None:
+    """The instrument computes in the page: a server for many readers stays small."""
+    code = (
+        "import sys, pathlib, depthpde.web.server; from depthpde.web.dashboard import Dashboard;"
+        "Dashboard(pathlib.Path('.')).pages.render('theory.html', here='Theory');"
+        "print('torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

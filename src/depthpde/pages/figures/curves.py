@@ -44,8 +44,8 @@ class Line:
     """The band's lower edge; empty for none."""
     high: Sequence[float] = ()
     role: VariantRole | str = VariantRole.OURS
-    """Baselines are dashed, ours solid and blue, controls solid and grey, others dotted; a
-    ``formula`` is thin and dashed, a ``warning`` red."""
+    """Baselines are dashed, ours solid and blue, controls dash-dotted, others dotted; a ``formula``
+    is thin with long dashes, a ``warning`` red and dotted."""
     title: str = ""
     dots: bool = False
     """Whether every point has a mark that shows its number; for few points."""
