@@ -31,7 +31,6 @@ ELSEWHERE = {
     },
     "doctor": {
         "activations": "doctor/test_probe.py",
-        "attention_weights": "doctor/test_probe.py",
         "baseline": "doctor/test_probe.py",
         "condition": "doctor/test_diagnosis.py",
         "depth_profile": "doctor/test_diagnosis.py",
@@ -51,7 +50,6 @@ ELSEWHERE = {
         "family": "insertion/test_insert.py",
         "insertion": "insertion/test_insert.py",
         "record": "insertion/test_causality.py",
-        "tensor_hook": "insertion/test_walk.py",
     },
     "insertion/families": {
         "huggingface": "insertion/test_walk.py",
@@ -61,7 +59,7 @@ ELSEWHERE = {
     },
     "layers": {"multiscale": "layers/test_diffusion.py", "transfer": "layers/test_diffusion.py"},
     "measures": {"estimators": "measures/test_information.py", "tokens": "measures/test_rank.py"},
-    "models": {"position": "models/test_block.py"},
+    "models": {"placement": "models/test_config.py", "position": "models/test_block.py"},
     "operators/diffusion": dict.fromkeys(
         ("fused", "implicit", "kernels", "problem", "reference", "spectral", "stencil", "triton"),
         "operators/diffusion/test_paths.py",  # every path against the dense definition
@@ -129,7 +127,9 @@ def test_the_lists_hold_nothing_that_has_a_test_of_its_own():
 
 
 def home_of(name: str) -> str:
-    """Return the module that defines a name of the flat public API."""
+    """Return the module that defines a name of the flat public API, or the module of that name."""
+    if (SOURCE / f"{name}.py").is_file():
+        return f"depthpde.{name}"
     return str(getattr(getattr(depthpde, name), "__module__", name))
 
 

@@ -60,7 +60,7 @@ class Panel:
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class RunningRow:
     """One run under way."""
 
     run: str
@@ -78,7 +78,7 @@ class BoardView:
     counts: tuple[tuple[StateBadge, int], ...]
     total: int
     unread: int
-    running: tuple[Running, ...]
+    running: tuple[RunningRow, ...]
     panels: tuple[Panel, ...]
     failures: tuple[tuple[str, str, str], ...]
     """Run, name and error of what failed."""
@@ -157,9 +157,9 @@ def _square(cells: list[Cell], snapshot: Snapshot, states: dict[str, State]) -> 
     return Square(format_number(mean(reached)) if reached else "", tuple(chips))
 
 
-def _running(snapshot: Snapshot, states: dict[str, State]) -> tuple[Running, ...]:
+def _running(snapshot: Snapshot, states: dict[str, State]) -> tuple[RunningRow, ...]:
     return tuple(
-        Running(
+        RunningRow(
             run,
             snapshot.name(run),
             entry.update,
