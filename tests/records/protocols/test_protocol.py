@@ -4,9 +4,9 @@ from dataclasses import replace
 import pytest
 
 from depthpde.records.protocols.protocol import (
+    BaselineGate,
     Claimed,
     EvidenceKind,
-    Gate,
     Look,
     PlannedContrast,
     StudyProtocol,
@@ -21,7 +21,9 @@ def a_protocol(**changes):
         "test_seeds": (100, 101, 102, 103),
         "rates": (5e-4, 1e-3),
         "endpoints": ("accuracy", "loss"),
-        "gates": (Gate(task="text", endpoint="accuracy", least=59.4, words="a bag of bytes"),),
+        "gates": (
+            BaselineGate(task="text", endpoint="accuracy", least=59.4, words="a bag of bytes"),
+        ),
         "contrasts": (
             PlannedContrast(variant="diffusion", against="baseline", endpoint="accuracy"),
             PlannedContrast(
@@ -116,7 +118,7 @@ def test_a_test_that_cannot_pass_or_fail_is_refused():
     with pytest.raises(ValueError, match="did you mean 'equivalent'"):
         PlannedContrast(**given, claimed="equivalnt", margin=1.0)
     with pytest.raises(ValueError, match="`least` must be a finite number"):
-        Gate(task="t", endpoint="accuracy", least=float("nan"), words="w")
+        BaselineGate(task="t", endpoint="accuracy", least=float("nan"), words="w")
     with pytest.raises(ValueError, match=r"`p` must lie in .*, got 0.9"):
         Look(seeds=1, p=0.9)
 

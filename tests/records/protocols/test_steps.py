@@ -2,11 +2,11 @@ import math
 
 import pytest
 
-from depthpde.records.protocols.protocol import Gate, Look, PlannedContrast, StudyProtocol
+from depthpde.records.protocols.protocol import BaselineGate, Look, PlannedContrast, StudyProtocol
 from depthpde.records.protocols.steps import GateError, choose_rate, pass_gates, walk_contrasts
 
-TEXT = Gate(task="text", endpoint="accuracy", least=59.4, words="a bag of bytes")
-IMAGE = Gate(task="image", endpoint="accuracy", least=25.0, words="a linear probe")
+TEXT = BaselineGate(task="text", endpoint="accuracy", least=59.4, words="a bag of bytes")
+IMAGE = BaselineGate(task="image", endpoint="accuracy", least=25.0, words="a linear probe")
 PROTOCOL = StudyProtocol(
     name="medium",
     question="?",

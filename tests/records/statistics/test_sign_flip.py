@@ -9,7 +9,7 @@ import pytest
 
 from depthpde.records.statistics.sign_flip import (
     EXACT_UP_TO,
-    Side,
+    Alternative,
     sign_flip_interval,
     sign_flip_test,
 )
@@ -22,7 +22,7 @@ def brute(d, side):
     return np.mean(sums >= sum(d) - 1e-9) if side == "above" else np.mean(sums <= sum(d) + 1e-9)
 
 
-@pytest.mark.parametrize("side", list(Side))
+@pytest.mark.parametrize("side", list(Alternative))
 @pytest.mark.parametrize("n", [1, 2, 5, 9])
 def test_p_is_that_of_all_patterns(n, side):
     random = np.random.default_rng(n)

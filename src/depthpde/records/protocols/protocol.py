@@ -40,7 +40,7 @@ class EvidenceKind(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Gate:
+class BaselineGate:
     """What the baseline must reach on its tuning seed before any variant is looked at."""
 
     task: str
@@ -134,7 +134,7 @@ class StudyProtocol:
     """The tests, in the order in which they are made; the first that fails ends them."""
     looks: tuple[Look, ...]
     """When they are made; all test seeds belong to the last."""
-    gates: tuple[Gate, ...] = ()
+    gates: tuple[BaselineGate, ...] = ()
     """What the baseline must reach first."""
     stopping: str = "after the last look"
     """When the experiment ends, and what goes on after a look, in words."""
@@ -182,7 +182,7 @@ class StudyProtocol:
     def from_dict(cls, values: Mapping[str, Any]) -> StudyProtocol:
         """Return the protocol of plain values, or say which key is unknown or missing."""
         read = _read(cls, values)
-        kinds = {"gates": Gate, "contrasts": PlannedContrast, "looks": Look}
+        kinds = {"gates": BaselineGate, "contrasts": PlannedContrast, "looks": Look}
         for name, value in read.items():
             if name in kinds and isinstance(value, Sequence):
                 read[name] = tuple(kinds[name](**_read(kinds[name], each)) for each in value)

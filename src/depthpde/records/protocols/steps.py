@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from depthpde.records.protocols.protocol import Gate, PlannedContrast, StudyProtocol
+from depthpde.records.protocols.protocol import BaselineGate, PlannedContrast, StudyProtocol
 
 
 def choose_rate(losses: Mapping[float, float | None]) -> float:
@@ -28,7 +28,7 @@ def choose_rate(losses: Mapping[float, float | None]) -> float:
 class GateResult:
     """How one gate stands."""
 
-    gate: Gate
+    gate: BaselineGate
     found: float | None
     """What the baseline reached; None where it was not measured yet."""
 

@@ -20,7 +20,7 @@ from depthpde.records.statistics.interval import Interval, IntervalMethod
 from depthpde.records.statistics.samples import Differences, Numbers, check_strata
 from depthpde.records.statistics.sign_flip import (
     ENUMERATED_UP_TO,
-    Side,
+    Alternative,
     sign_flip_interval,
     sign_flip_test,
 )
@@ -89,7 +89,7 @@ def combined_interval(differences: Differences, *, level: float = 0.95) -> Inter
 
 
 def combined_test(
-    differences: Differences, *, side: Side | str = Side.BOTH, seed: int = 0
+    differences: Differences, *, side: Alternative | str = Alternative.BOTH, seed: int = 0
 ) -> float:
     """Return the p of the studentised combination: does the variant change anything, one way?
 
@@ -119,7 +119,7 @@ def directed_test(differences: Differences, *, seed: int = 0) -> float:
         differences: Task → paired differences.
         seed: Seed of the random patterns beyond 40 pairs in all.
     """
-    side = Side.ABOVE if combined_mean(differences) > 0 else Side.BELOW
+    side = Alternative.ABOVE if combined_mean(differences) > 0 else Alternative.BELOW
     return min(1.0, 2 * combined_test(differences, side=side, seed=seed))
 
 

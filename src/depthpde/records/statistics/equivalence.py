@@ -14,7 +14,7 @@ import numpy as np
 from depthpde.records.statistics.combination import combined_interval, combined_spread
 from depthpde.records.statistics.interval import Interval
 from depthpde.records.statistics.samples import Differences, check_strata
-from depthpde.records.statistics.sign_flip import ENUMERATED_UP_TO, Side, sign_flip_test
+from depthpde.records.statistics.sign_flip import ENUMERATED_UP_TO, Alternative, sign_flip_test
 
 LEVEL = 0.05
 """Of each of the two one-sided tests."""
@@ -60,8 +60,8 @@ def equivalence(differences: Differences, margin: float) -> Equivalence | None:
         return None
     if len(strata) == 1 and len(strata[0]) <= ENUMERATED_UP_TO:
         p = max(
-            sign_flip_test(strata[0] + margin, side=Side.ABOVE),
-            sign_flip_test(strata[0] - margin, side=Side.BELOW),
+            sign_flip_test(strata[0] + margin, side=Alternative.ABOVE),
+            sign_flip_test(strata[0] - margin, side=Alternative.BELOW),
         )
     else:
         p = _student_p(differences, margin)

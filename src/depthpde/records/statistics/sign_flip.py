@@ -26,7 +26,7 @@ TIE = 1e-12
 """Sums of the same numbers in another order differ by this share at most: such are ties."""
 
 
-class Side(StrEnum):
+class Alternative(StrEnum):
     """Which departures from 0 a test looks for."""
 
     BOTH = "both"
@@ -36,7 +36,9 @@ class Side(StrEnum):
     """Only a mean below 0 does."""
 
 
-def sign_flip_test(differences: ArrayLike, *, side: Side | str = Side.BOTH, seed: int = 0) -> float:
+def sign_flip_test(
+    differences: ArrayLike, *, side: Alternative | str = Alternative.BOTH, seed: int = 0
+) -> float:
     """Return the p of paired differences under flips of their signs.
 
         p = share of the 2ⁿ patterns σ with |Σ σᵢ dᵢ| ≥ |Σ dᵢ|        (one side: Σ σᵢ dᵢ ≥ Σ dᵢ)
@@ -54,16 +56,16 @@ def sign_flip_test(differences: ArrayLike, *, side: Side | str = Side.BOTH, seed
         seed: Seed of the random patterns beyond 40 pairs.
     """
     d = check_sample("differences", differences)
-    asked = check_one_of("side", side, Side)
-    if asked is Side.BELOW:
+    asked = check_one_of("side", side, Alternative)
+    if asked is Alternative.BELOW:
         d = -d
     total, slack = float(d.sum()), TIE * float(np.abs(d).sum())
-    if asked is Side.BOTH:
+    if asked is Alternative.BOTH:
         total = abs(total)
         if total <= slack:
             return 1.0
     share = _reached(d, total - slack) if len(d) <= EXACT_UP_TO else _drawn(d, total - slack, seed)
-    return min(1.0, 2 * share) if asked is Side.BOTH else share
+    return min(1.0, 2 * share) if asked is Alternative.BOTH else share
 
 
 def sign_flip_interval(differences: ArrayLike, *, level: float = 0.95) -> Interval | None:
