@@ -52,7 +52,7 @@ def fresh(**changes):
 
 def test_a_watched_training_equals_an_unwatched_one_to_the_bit():
     plain, watched = fit(fresh(), 7), fresh()
-    with Doctor(watched, every=2, budget=None, say=lambda line: None) as doctor:
+    with Doctor(watched, every=2, budget=None, log=lambda line: None) as doctor:
         fit(watched, 7, doctor)
     assert [each["update"] for each in doctor.history] == [1, 2, 4, 6]
     for one, other in zip(plain.parameters(), watched.parameters(), strict=True):
@@ -64,7 +64,7 @@ def test_a_watched_training_equals_an_unwatched_one_to_the_bit():
 
 def test_the_history_is_one_line_of_json_a_look(tmp_path):
     path = tmp_path / "run" / "doctor.jsonl"
-    with Doctor(model := fresh(), every=2, budget=None, path=path, say=lambda line: None) as doctor:
+    with Doctor(model := fresh(), every=2, budget=None, path=path, log=lambda line: None) as doctor:
         fit(model, 4, doctor)
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert [each["update"] for each in lines] == [1, 2, 4]
@@ -77,7 +77,7 @@ def test_the_history_is_one_line_of_json_a_look(tmp_path):
 
 def test_gradients_are_heard_before_they_are_clipped():
     model = fresh()
-    with Doctor(model, every=1, budget=None, say=lambda line: None) as doctor:
+    with Doctor(model, every=1, budget=None, log=lambda line: None) as doctor:
         fit(model, 1, doctor, clip=1e-6)
     series = doctor.diagnosis.trajectory
     assert series["gradient.amplification"]["block 4"] == 1.0
@@ -89,7 +89,7 @@ def test_gradients_heard_are_those_of_the_loss():
     model = fresh().eval()
     ids = torch.randint(1, CASE.words, (4, CASE.length))
     labels = torch.zeros(4, dtype=torch.long)
-    with Doctor(model, budget=None, say=lambda line: None) as doctor:
+    with Doctor(model, budget=None, log=lambda line: None) as doctor:
         nn.functional.cross_entropy(model(ids), labels).backward()
         doctor.step()
     from depthpde.doctor.probe import probe
@@ -117,7 +117,7 @@ def clock(monkeypatch):
 def test_it_stays_within_its_budget_and_says_what_it_cost(clock):
     said = []
     model = fresh()
-    with Doctor(model, every=1, budget=0.2, say=said.append) as doctor:
+    with Doctor(model, every=1, budget=0.2, log=said.append) as doctor:
         for _ in range(60):
             clock.time += 1.0
             fit(model, 1, doctor)
@@ -133,7 +133,7 @@ def test_it_stays_within_its_budget_and_says_what_it_cost(clock):
 def test_it_speaks_when_the_grade_changes():
     said = []
     model = fresh()
-    with Doctor(model, every=2, budget=None, say=said.append) as doctor:
+    with Doctor(model, every=2, budget=None, log=said.append) as doctor:
         fit(model, 2, doctor)
         with torch.no_grad():
             for block in model.encoder.blocks:
@@ -151,7 +151,7 @@ def test_our_own_trainer_takes_it_as_watch_and_trains_the_same():
             dim=16, vocabulary=split.vocabulary, length=split.length, classes=split.classes
         )
         model = Classifier(config, generator=torch.Generator().manual_seed(0))
-        doctor = Doctor(model, every=3, budget=None, say=lambda line: None) if watched else None
+        doctor = Doctor(model, every=3, budget=None, log=lambda line: None) if watched else None
         train(model, split, settings, watch=doctor)
         return model, doctor
 
@@ -172,7 +172,7 @@ def test_no_hook_is_left_when_a_training_ends_while_it_listens(end):
     split, model = make_split(), make_model()
     config = make_config(**{"updates": 3, "warmup": 1, **settings})
     said = []
-    doctor = Doctor(model, every=4, budget=None, say=said.append)
+    doctor = Doctor(model, every=4, budget=None, log=said.append)
 
     class Watch:
         close = doctor.close
@@ -194,7 +194,7 @@ def test_no_hook_is_left_when_a_training_ends_while_it_listens(end):
 
 def test_a_wrapped_doctor_leaves_when_the_history_is_finished():
     model, config = make_model(), make_config(updates=3, warmup=1)
-    doctor = Doctor(model, every=4, budget=None, say=lambda line: None)
+    doctor = Doctor(model, every=4, budget=None, log=lambda line: None)
     train(model, make_split(), config, watch=lambda history, now: doctor(history, now))
     assert not attached(model)
 
@@ -202,7 +202,7 @@ def test_a_wrapped_doctor_leaves_when_the_history_is_finished():
 def test_a_validation_between_update_and_look_leaves_the_cut_as_it_was():
     split, model = make_split(), make_model()
     config = make_config(updates=2, warmup=1, evaluate_every=1, batch_size=12)
-    doctor = Doctor(model, every=2, budget=None, say=lambda line: None)
+    doctor = Doctor(model, every=2, budget=None, log=lambda line: None)
     train(model, split, config, validation=make_split("validation", 5), watch=doctor)
     assert doctor.diagnosis.trajectory.sequences == SEQUENCES
 
@@ -215,7 +215,7 @@ def test_a_part_of_a_model_that_is_called_instead_of_the_whole_is_found():
             super().__init__()
             self.model = inner
 
-    with Doctor(Holder(), budget=None, say=lambda line: None) as doctor:
+    with Doctor(Holder(), budget=None, log=lambda line: None) as doctor:
         inner(torch.randint(1, 9, (4, CASE.length))).sum().backward()
         doctor.step()
     assert doctor.diagnosis.trajectory.model == "Classifier"
@@ -223,7 +223,7 @@ def test_a_part_of_a_model_that_is_called_instead_of_the_whole_is_found():
 
 def test_a_step_without_a_pass_waits_for_the_next():
     model = fresh()
-    with Doctor(model, every=5, budget=None, say=lambda line: None) as doctor:
+    with Doctor(model, every=5, budget=None, log=lambda line: None) as doctor:
         doctor.step()
         assert doctor.history == []
         fit(model, 1, doctor)
@@ -232,7 +232,7 @@ def test_a_step_without_a_pass_waits_for_the_next():
 
 def test_a_pass_without_a_backward_leaves_gradients_out():
     model = fresh()
-    with Doctor(model, say=lambda line: None) as doctor:
+    with Doctor(model, log=lambda line: None) as doctor:
         with torch.no_grad():
             model(torch.randint(1, 9, (4, CASE.length)))
         doctor.step()
@@ -281,7 +281,7 @@ def test_the_live_doctor_repeats_the_causality_check_while_training():
     model, lines = Leaking(), []
     ids = torch.randint(0, WORDS, (4, 8), generator=torch.Generator().manual_seed(1))
     with Doctor(
-        model, every=2, budget=None, family=replace(NANO, causal=True), say=lines.append
+        model, every=2, budget=None, family=replace(NANO, causal=True), log=lines.append
     ) as d:
         for _ in range(4):
             model(ids, ids)[1].backward()

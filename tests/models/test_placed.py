@@ -15,16 +15,16 @@ def diffusion(dim, **settings):
 
 def test_nothing_placed_does_nothing_and_holds_nothing(small):
     placed, u = PlacedLayers(small(), 0), torch.randn(1, 4, 8)
-    assert placed.at(Position.AFTER_FFN, u) is u
-    assert placed.along(Position.BETWEEN_BLOCKS, u) is u
+    assert placed.on_branch(Position.AFTER_FFN, u) is u
+    assert placed.on_stream(Position.BETWEEN_BLOCKS, u) is u
     assert not list(placed.parameters())
 
 
 def test_a_layer_acts_on_its_own_route_only(small):
     placed = PlacedLayers(small(positions=(Placement(position="after_ffn", route="stream"),)), 0)
     u = torch.randn(1, 4, 8)
-    assert placed.at(Position.AFTER_FFN, u) is u
-    assert not torch.equal(placed.along(Position.AFTER_FFN, u), u)
+    assert placed.on_branch(Position.AFTER_FFN, u) is u
+    assert not torch.equal(placed.on_stream(Position.AFTER_FFN, u), u)
 
 
 def test_after_embedding_is_held_before_the_first_block_and_all_else_inside(small):
@@ -74,7 +74,7 @@ def test_observers_see_the_same_places_in_a_post_norm_block(small, tokens):
 def test_observers_are_told_what_goes_on_after_the_layer_has_acted(small):
     placed, told = PlacedLayers(small(positions=("after_ffn",)), 0), []
     placed.observe(lambda place, u: told.append(u))
-    out = placed.at(Position.AFTER_FFN, torch.randn(1, 4, 8))
+    out = placed.on_branch(Position.AFTER_FFN, torch.randn(1, 4, 8))
     assert told[0] is out
 
 

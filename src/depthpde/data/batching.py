@@ -60,7 +60,7 @@ class Batch:
 
 
 class Cursor(NamedTuple):
-    """Where a stream of batches stands: the batch that comes next.
+    """The state of a stream of batches: the batch that comes next.
 
     >>> batches = dp.Batches(dp.load("listops-mini", "train"), batch_size=8)
     >>> cursor, batch = next(batches.stream(dp.Cursor(epoch=1, batch=2)))

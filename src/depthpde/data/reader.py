@@ -98,7 +98,7 @@ def prepare_command(out: Path, *words: str) -> str:
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """Return the manifest of a prepared task, or say why it cannot be used."""
+    """Return the manifest of a prepared task; an error names why it cannot be used."""
     path = folder / MANIFEST
     again = f"run: {how_to_prepare(folder)}"
     try:
@@ -169,8 +169,8 @@ def problems(folder: Path) -> list[str]:
 
 def misfits(folder: Path, manifest: dict[str, Any]) -> list[str]:
     """Say which files of a prepared task are missing or of another size; none is read."""
-    told = (_misfit(folder / file, entry) for file, entry in manifest["columns"].items())
-    return [each for each in told if each]
+    misfits = (_misfit(folder / file, entry) for file, entry in manifest["columns"].items())
+    return [each for each in misfits if each]
 
 
 def _misfit(path: Path, entry: dict[str, Any]) -> str:

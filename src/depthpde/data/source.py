@@ -23,7 +23,7 @@ class Source:
     url: str
     """Where the makers publish it."""
     patterns: tuple[str, ...]
-    """Names that tell it is there, the most official first: wildcards allowed, ``/`` at the end
+    """Names that show it is there, the most official first: wildcards allowed, ``/`` at the end
     means a folder, anything else a file."""
     md5: Mapping[str, str] = field(default_factory=dict)
     """Published MD5 checksums by file name."""

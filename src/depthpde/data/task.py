@@ -62,11 +62,11 @@ class Task:
     """
 
     name: str
-    """The name it is asked for by; mini tasks end in ``-mini``."""
+    """Its name; mini tasks end in ``-mini``."""
     title: str
     """One line in words."""
     family: str
-    """What protocols speak of: ``listops``, ``text``, ``image`` …; a mini shares it."""
+    """The family that protocols name: ``listops``, ``text``, ``image`` …; a mini shares it."""
     kind: TaskKind
     """What one example is."""
     length: int

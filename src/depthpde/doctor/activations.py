@@ -43,7 +43,7 @@ class Activations:
     inside: dict[int, dict[str, Any]] = field(default_factory=dict)
     """Queries, keys, values, heads and masks by block, of the first sequences."""
     nodes: dict[int, Tensor] = field(default_factory=dict)
-    """The stream's own tensors, where gradients will be asked of them."""
+    """The stream's own tensors, where their gradients are needed."""
     valid_mask: Mask | None = None
     moved: dict[str, tuple[Field, Field, Mask | None]] = field(default_factory=dict)
     """What each diffusion layer read and made, by name."""
@@ -76,24 +76,26 @@ def watching(
 
 
 @contextmanager
-def listening(anatomy: ModelMap, hear: Callable[[int, Tensor], None]) -> Iterator[Recorder]:
+def listening(anatomy: ModelMap, callback: Callable[[int, Tensor], None]) -> Iterator[Recorder]:
     """Hand over the stream's own tensors, with their depth, while the context lasts.
 
     Args:
         anatomy: The model.
-        hear: Called with each depth and tensor; it must not change it.
+        callback: Called with each depth and tensor; it must not change it.
     """
     with Recorder() as recorder:
-        _on_stream(recorder, anatomy, hear)
+        _on_stream(recorder, anatomy, callback)
         yield recorder
 
 
-def _on_stream(recorder: Recorder, anatomy: ModelMap, hear: Callable[[int, Tensor], None]) -> None:
+def _on_stream(
+    recorder: Recorder, anatomy: ModelMap, callback: Callable[[int, Tensor], None]
+) -> None:
     """Hand over the stream before the first block and after each, in the model's own layout."""
     family, blocks = anatomy.family, anatomy.blocks
-    recorder.on_tap(blocks[0].parts, family.entry, partial(hear, 0))
+    recorder.on_tap(blocks[0].parts, family.entry, partial(callback, 0))
     for k, block in enumerate(blocks):
-        recorder.on_tap(block.parts, family.exit, partial(hear, k + 1))
+        recorder.on_tap(block.parts, family.exit, partial(callback, k + 1))
 
 
 class _Watcher:
@@ -135,7 +137,7 @@ class _Watcher:
             self._tap(k, tap, partial(self._keep, k, name))
 
     def _told(self, inside: bool, place: HookPoint, u: Tensor) -> None:
-        """Be told of a position of our own models."""
+        """Record a position of our own models."""
         if place.block is None:
             return
         if place.position is Position.AFTER_ATTENTION:
@@ -154,7 +156,7 @@ class _Watcher:
         _write(self.passage.inside.setdefault(k, {}), name, u[:few])
 
     def _node(self, depth: int, u: Tensor) -> None:
-        """Keep a tensor of the stream itself, so that its gradient can be asked for."""
+        """Keep a tensor of the stream itself, so that its gradient can be computed."""
         if depth in self.passage.nodes:
             return
         if not u.requires_grad and u.is_leaf:  # nothing before it learns

@@ -2,7 +2,7 @@
 
     K = softmax(q kᵀ / √head_dim + mask),    and    K v  must be the heads that the model made
 
-Fused attention never forms its weights, so they are computed from what went in. Whether that is
+Fused attention never forms its weights, so they are computed from its inputs. Whether that is
 what the model did (a window, a bias, another gain) is not assumed: the heads that follow from the
 weights are compared with those of the model, and weights that fail are refused with the reason.
 """
@@ -43,12 +43,12 @@ class AttentionWeights:
 def attention_weights(
     anatomy: ModelMap, passage: Activations, block: int
 ) -> AttentionWeights | str:
-    """Make the attention weights of a block again, or say why they cannot be had."""
+    """Recompute the attention weights of a block, or return why they are not available."""
     kept = passage.inside.get(block, {})
     missing = [name for name in ("query", "key", "value") if name not in kept]
     if missing:
         if anatomy.query_key is None:
-            return "the family's description does not say where queries and keys are"
+            return "the family's description does not name where queries and keys are"
         return f"no {missing[0]} passed by where the family has it"
     query, key, value = _split(anatomy, kept, block)
     if query.shape[1] % key.shape[1]:
@@ -107,7 +107,7 @@ def _half_turn(u: Tensor) -> Tensor:
 
 
 def _bias(kept: dict[str, Any], scores: Tensor, seen: Tensor | None, few: int) -> Tensor | float:
-    """Give what is added to the scores: the model's own masks, or what the mask of tokens says."""
+    """Give what is added to the scores: the model's own masks, or the mask of tokens."""
     low = torch.finfo(scores.dtype).min / 4
     total: Tensor | float = 0.0
     if seen is not None:

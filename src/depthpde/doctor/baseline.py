@@ -4,7 +4,7 @@
 
 The model itself is called with other weights in place of its own (``torch.func``): no copy of it
 is made and nothing of it is changed. Many measures are high or low for any network at all, so a
-finding says little without this number beside it.
+finding means little without this number beside it.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from depthpde.doctor.activations import watching
 from depthpde.doctor.measurements import Measurements
 
 MOST_PARAMETERS = 2 * 10**8
-"""Size up to which a second set of weights is drawn without being asked for."""
+"""Size up to which a second set of weights is drawn by default."""
 GROUPS = ("drift", "rank", "attention")
-"""Measures for which a random network says something."""
+"""Measures for which a random network is informative."""
 
 
 def random_weights(model: nn.Module, seed: int = 0) -> dict[str, Tensor]:

@@ -20,8 +20,8 @@ FILE = "doctor.jsonl"
 class DoctorCallback:
     """Watches a training by `transformers.Trainer`.
 
-    The history goes to ``doctor.jsonl`` in the trainer's output folder. The trainer asks a callback
-    for an event by its name; those that say nothing to a doctor are answered with nothing, so that
+    The history goes to ``doctor.jsonl`` in the trainer's output folder. The trainer looks
+    events up by name; those that do not concern a doctor are answered by a no-op, so that
     transformers need not be imported here.
 
     >>> callback = dp.DoctorCallback(every=200)   # trainer.add_callback(callback)
@@ -44,21 +44,21 @@ class DoctorCallback:
         self.every, self.path, self.budget, self.family = every, path, budget, family
         self.doctor: Doctor | None = None
 
-    def on_train_begin(self, args: Any, state: Any, control: Any, **told: Any) -> None:
+    def on_train_begin(self, args: Any, state: Any, control: Any, **event: Any) -> None:
         """Begin to watch, in the process that leads."""
         if state.is_world_process_zero:
             path = self.path or Path(args.output_dir) / FILE
             self.doctor = Doctor(
-                told["model"], every=self.every, path=path, budget=self.budget, family=self.family
+                event["model"], every=self.every, path=path, budget=self.budget, family=self.family
             )
             self.doctor.__enter__()
 
-    def on_step_end(self, args: Any, state: Any, control: Any, **told: Any) -> None:
+    def on_step_end(self, args: Any, state: Any, control: Any, **event: Any) -> None:
         """Look, where it is time."""
         if self.doctor is not None:
             self.doctor.step(state.global_step)
 
-    def on_train_end(self, args: Any, state: Any, control: Any, **told: Any) -> None:
+    def on_train_end(self, args: Any, state: Any, control: Any, **event: Any) -> None:
         """Say what it cost."""
         if self.doctor is not None:
             self.doctor.close()
@@ -102,7 +102,7 @@ def lightning_doctor(
                 )
                 self.doctor.__enter__()
 
-        def on_train_batch_end(self, trainer: Any, pl_module: Any, *told: Any) -> None:
+        def on_train_batch_end(self, trainer: Any, pl_module: Any, *event: Any) -> None:
             if self.doctor is not None:
                 self.doctor.step()
 
@@ -116,8 +116,8 @@ def lightning_doctor(
     return LightningDoctor()
 
 
-def _answer_nothing(*args: Any, **told: Any) -> None:
-    """Answer an event that says nothing to a doctor."""
+def _answer_nothing(*args: Any, **event: Any) -> None:
+    """Ignore an event that does not concern a doctor."""
 
 
 def _lightning() -> Any:

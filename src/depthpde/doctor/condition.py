@@ -48,7 +48,7 @@ class Condition(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Symptom:
-    """The number that a condition is known by, and what a person is told of it."""
+    """The number that a condition is known by, and the sentence a person reads."""
 
     value: float
     evidence: str
@@ -128,7 +128,7 @@ def _smoothing(trajectory: DepthProfile) -> Symptom | str:
 
 def _entropy(trajectory: DepthProfile, floor: float) -> Symptom | str:
     if "attention.entropy" not in trajectory:
-        return trajectory.missing.get("attention", "attention was not asked for")
+        return trajectory.missing.get("attention", "attention was not requested")
     heads = [
         (block, head, value)
         for block, values in trajectory["attention.entropy"]
@@ -203,7 +203,7 @@ def _leak(trajectory: DepthProfile) -> Symptom | str | None:
     if "causality" in trajectory.missing:
         return trajectory.missing["causality"]
     if "causality" not in trajectory.facts:
-        return "it was not asked for"
+        return "it was not requested"
     leak = trajectory.facts["leak"]
     return Symptom(1.0, leak) if leak else Symptom(0.0, "no site sees its future")
 

@@ -25,7 +25,7 @@ class DepthSeries:
     """``embedding, block 1, …`` for fields, ``block 1, …`` for blocks, or a layer's own name."""
     values: tuple[Value, ...]
     baseline: tuple[Value, ...] | None = None
-    """The same of a random network of the same shapes, where that says something."""
+    """The same of a random network of the same shapes, where that is informative."""
 
     def __getitem__(self, label: str | int) -> Value:
         """Give the value at a label, or at a place in the order."""
@@ -90,7 +90,7 @@ class DepthProfile(Mapping[str, DepthSeries]):
     """Single findings: how a leak happened, how an insertion changed the output."""
 
     def __getitem__(self, name: str) -> DepthSeries:
-        """Give a series by name, or say why it is missing, or list those that are there."""
+        """Return a series by name; an error says why it is missing, or lists those that exist."""
         group = name.split(".")[0]
         reason = self.missing.get(name, self.missing.get(group))
         if name not in self.series and reason is not None:

@@ -2,7 +2,7 @@
 
     probe  →  one number for each condition  →  compared with thresholds that are data  →  a grade
 
-A verdict is never more than its number: what was not measured has none, and is said.
+A verdict is never more than its number: what was not measured has none, and is listed.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def diagnose(
     Args:
         model: One of our models, or one of a family that `insertion` knows.
         batch: What the model is called with: one tensor, or its positional or named arguments.
-        labels: What it should say; without them (or `loss`) gradients are not measured.
+        labels: The right answers; without them (or `loss`) gradients are not measured.
         loss: Takes the output (and the labels, if given) and gives the loss instead.
         family: The description of a family that is not known.
         baseline: Whether to run a random network of the same shapes beside it.
@@ -157,8 +157,8 @@ def judge(trajectory: DepthProfile, thresholds: Thresholds | None = None) -> Dia
             verdicts.append(HealthVerdict(condition, grade, sign.value, sign.evidence, limit))
         else:
             unmeasured[limit.row] = sign
-    told = {each.threshold.row for each in verdicts}
-    unmeasured = {row: why for row, why in unmeasured.items() if row not in told}
+    shown = {each.threshold.row for each in verdicts}
+    unmeasured = {row: why for row, why in unmeasured.items() if row not in shown}
     for name, why in trajectory.missing.items():
         unmeasured.setdefault(NAMES.get(name, name), why)
     if "attention" in trajectory.missing:

@@ -43,7 +43,7 @@ SEQUENCES = 8
 LIVE_GROUPS = ("drift", "rank", "energy", "attention")
 
 
-def say_aloud(line: str) -> None:
+def log_to_stderr(line: str) -> None:
     """Print to standard error, where progress goes."""
     print(line, file=sys.stderr, flush=True)
 
@@ -59,13 +59,13 @@ class Doctor:
     Args:
         model: The model in training; not compiled yet, and not wrapped for several processes.
         every: Updates from one look to the next; the first one it is there for is looked at too:
-            update 1 within ``with``, update 2 where a trainer tells it of update 1 first.
+            update 1 within ``with``, update 2 where a trainer reports update 1 first.
         path: File that takes one JSON line a look, such as ``doctor.jsonl`` in a run's folder.
         budget: Share of the training time that looking may take; a look that would take more, if
             it costs what the last one did, is put off. None never puts off.
         family: The description of a family that is not known.
         thresholds: Where a condition begins; the calibrated ones by default.
-        say: Told in one line when the grade changes, and at the end what it cost.
+        log: Called with one line when the grade changes, and with the cost at the end.
     """
 
     def __init__(
@@ -77,14 +77,14 @@ class Doctor:
         budget: float | None = BUDGET,
         family: Family | None = None,
         thresholds: Thresholds | None = None,
-        say: Callable[[str], None] = say_aloud,
+        log: Callable[[str], None] = log_to_stderr,
     ) -> None:
         self.every = check_positive("every", every)
         self.budget = None if budget is None else check_range("budget", budget, 1e-6, 1.0)
         check_not_compiled(model, "a doctor begins to watch")
         check_has_weights(model, "a doctor begins to watch")
         self.anatomy = model_map(model, family)
-        self.family, self.thresholds, self.say = family, thresholds or Thresholds.read(), say
+        self.family, self.thresholds, self.log = family, thresholds or Thresholds.read(), log
         self.path = None if path is None else Path(path)
         self.history: list[dict[str, Any]] = []
         self.diagnosis: Diagnosis | None = None
@@ -114,13 +114,13 @@ class Doctor:
         self.close()
 
     def __call__(self, history: Any, point: Any) -> None:
-        """Be told of an update by `depthpde.train`; the last one ends the watch."""
+        """Receive an update from `depthpde.train`; the last one closes the doctor."""
         self.step(point.update)
         if history.finished:
             self.close()
 
     def step(self, update: int | None = None) -> None:
-        """Be told that a backward pass was made.
+        """Receive that a backward pass was made.
 
         Args:
             update: Its number; counted here if not given.
@@ -134,13 +134,13 @@ class Doctor:
             self._listen()
 
     def close(self) -> None:
-        """Take every hook away and say what it cost."""
+        """Remove every hook and log the cost."""
         if self._sample is not None:
             self._sample.close()
             self._sample = None
         if len(self.history) > self._told:
             self._told = len(self.history)
-            self.say(self.summary())
+            self.log(self.summary())
 
     def summary(self) -> str:
         """Say how often it looked and what that cost."""
@@ -184,12 +184,12 @@ class Doctor:
             check=False,
             light=True,
         )
-        heard = sample.gradients()
+        gradients = sample.gradients()
         missing = {k: why for k, why in trajectory.missing.items() if k != "self-check"}
-        missing["gradient"] = "no backward pass was heard"
-        if "gradient.amplification" in heard:
+        missing["gradient"] = "no backward pass was recorded"
+        if "gradient.amplification" in gradients:
             del missing["gradient"]
-        trajectory = replace(trajectory, series=trajectory.series | heard, missing=missing)
+        trajectory = replace(trajectory, series=trajectory.series | gradients, missing=missing)
         before = None if self.diagnosis is None else self.diagnosis.grade
         self.diagnosis = judge(trajectory, self.thresholds)
         self._last = time.perf_counter() - began
@@ -197,24 +197,24 @@ class Doctor:
         self._write(before)
 
     def _write(self, before: Grade | None) -> None:
-        said = self.diagnosis
-        assert said is not None, "just made"
-        plain = said.to_dict()
+        diagnosis = self.diagnosis
+        assert diagnosis is not None, "just made"
+        plain = diagnosis.to_dict()
         values = {each["condition"]: each["value"] for each in plain["verdicts"]}
         line = {
             "update": self.update,
-            "grade": said.grade.value,
-            "verdicts": {each.condition.value: each.grade.value for each in said.verdicts},
+            "grade": diagnosis.grade.value,
+            "verdicts": {each.condition.value: each.grade.value for each in diagnosis.verdicts},
             "values": values,
             "evidence": {
                 each.condition.value: each.evidence
-                for each in said.verdicts
+                for each in diagnosis.verdicts
                 if each.grade is not Grade.HEALTHY
             },
             "series": {
                 name: each["values"] for name, each in plain["trajectory"]["series"].items()
             },
-            "unmeasured": said.unmeasured,
+            "unmeasured": diagnosis.unmeasured,
             "seconds": round(self.spent, 4),
             "overhead": round(self.overhead, 5),
         }
@@ -223,11 +223,13 @@ class Doctor:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(line, ensure_ascii=False) + "\n")
-        if said.grade is not before and (before is not None or said.grade is not Grade.HEALTHY):
-            worst = said.verdicts[0]
+        if diagnosis.grade is not before and (
+            before is not None or diagnosis.grade is not Grade.HEALTHY
+        ):
+            worst = diagnosis.verdicts[0]
             ailing = worst.grade is not Grade.HEALTHY
             what = f" · {worst.threshold.row}: {worst.evidence}" * ailing
-            self.say(f"doctor · update {self.update} · {said.grade.value}{what}")
+            self.log(f"doctor · update {self.update} · {diagnosis.grade.value}{what}")
 
 
 def same_call(

@@ -1,4 +1,4 @@
-"""The loss of a pass, and its gradients, asked for without touching ``.grad``."""
+"""The loss of a pass, and its gradients, computed without touching ``.grad``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def training_loss(output: Any, labels: Tensor | None, loss: Callable[..., Tensor
             got = str(list(value.shape)) if isinstance(value, Tensor) else type(value).__name__
             raise ValueError(f"`loss` must give one number as a tensor, got {got}")
         return value
-    assert labels is not None, "asked for by the caller"
+    assert labels is not None, "checked by the caller"
     own = getattr(output, "loss", None)
     if isinstance(own, Tensor):
         return own
@@ -42,7 +42,7 @@ def training_loss(output: Any, labels: Tensor | None, loss: Callable[..., Tensor
 def gradients_of(
     loss: Tensor, model: nn.Module, nodes: dict[int, Tensor]
 ) -> tuple[dict[int, Tensor], dict[str, Tensor | None]] | str:
-    """Give the gradients on the stream and of the weights, or say why there are none.
+    """Return the gradients on the stream and of the weights, or why there are none.
 
     ``.grad`` of no weight is touched.
     """

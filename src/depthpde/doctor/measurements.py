@@ -3,7 +3,7 @@
 drift · rank · energy        of the stream, by depth
 attention · coupling         of the weights, by block
 spectrum                     of the field's frequencies by depth, of the weights by block
-lyapunov                     of the blocks' Jacobians, by block; where it is asked for
+lyapunov                     of the blocks' Jacobians, by block; where it is requested
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 GROUPS = ("drift", "rank", "energy", "attention", "coupling", "spectrum")
 ON_REQUEST = ("lyapunov",)
-"""Groups that are dear: a block is differentiated twice, so they must be asked for."""
+"""Expensive groups (a block is differentiated twice): off by default."""
 MOST_TOKENS = 1024
 """Tokens, evenly spaced, of which the effective rank of a batch is measured."""
 MOST_SEQUENCES = 8
@@ -62,7 +62,7 @@ class Measurements:
         self.blocks = block_labels(len(anatomy.blocks))
 
     def take(self, groups: Collection[str]) -> Measurements:
-        """Measure the groups that are asked for; one that cannot be is named, with the reason."""
+        """Measure the requested groups; one that cannot be is named, with the reason."""
         fields, mask = self.passage.fields(), self.passage.valid_mask
         attention_weights = [each for each in ("attention", "coupling") if each in groups]
         parts: dict[str, tuple[bool, Callable[[], None]]] = {
@@ -75,8 +75,8 @@ class Measurements:
             "spectrum.weights": ("spectrum" in groups, self._weights),
             "lyapunov": ("lyapunov" in groups, lambda: self._lyapunov(fields, mask)),
         }
-        for name, (asked, measure) in parts.items():
-            if asked:
+        for name, (requested, measure) in parts.items():
+            if requested:
                 self.attempt(name, measure)
         return self
 

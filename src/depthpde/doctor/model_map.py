@@ -1,7 +1,7 @@
 """Anatomy: where the blocks of a model are, and where each of their parts can be seen.
 
-Our own models and every family that `insertion` knows, described by the same words. What a family
-does not say, where its queries and keys are, stands here.
+Our own models and every family that `insertion` knows, described in the same terms. Where
+the queries and keys of a family are is defined here.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class ModelMap:
 
     @property
     def causal(self) -> bool | None:
-        """Whether a site must not see its future; None where nothing says so."""
+        """Whether a site must not see its future; None where it is not known."""
         own = self.family.is_causal(self.blocks[0].parts)
         inserted = getattr(self.model, PREFIX, None)
         return own if inserted is None or own is not None else bool(inserted.causal)
@@ -149,7 +149,7 @@ class ModelMap:
 
 
 def model_map(model: nn.Module, family: Family | None = None) -> ModelMap:
-    """Find the blocks of a model, or say how to describe them.
+    """Find the blocks of a model; an error explains how to describe them.
 
     Args:
         model: One of our models, or one of a family that `insertion` knows.

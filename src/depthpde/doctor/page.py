@@ -18,9 +18,9 @@ from depthpde.pages.resources import read_text
 from depthpde.pages.templates import render_document
 
 MARKS = {Grade.HEALTHY: "✓", Grade.WATCH: "!", Grade.ILL: "✗"}
-"""A sign beside the word, so that no grade is told by colour alone."""
+"""A sign beside the word, so that no grade depends on colour alone."""
 SUMMARY = {
-    Grade.HEALTHY: "nothing found that asks for action",
+    Grade.HEALTHY: "nothing found that needs action",
     Grade.WATCH: "nothing ill, something to keep an eye on",
     Grade.ILL: "something is wrong, and named below",
 }

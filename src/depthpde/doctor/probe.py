@@ -4,7 +4,7 @@
 
 Hooks only: no copy of the model, no other attention implementation, no weight or mode left
 different. The equality is checked each time, with torch's fused encoder layers off in both passes
-(they cannot be looked into). What could not be measured is said, with the reason.
+(they cannot be looked into). What could not be measured is listed with its reason.
 """
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ def probe(
     Args:
         model: One of our models, or one of a family that `insertion` knows.
         batch: What the model is called with: one tensor, or its positional or named arguments.
-        labels: What it should say: class of each sequence, or token of each site; for gradients.
+        labels: The right answers: class of each sequence, or token of each site; for gradients.
         loss: Takes the output (and the labels, if given) and gives the loss instead.
         family: The description of a family that is not known.
         groups: Which measures: out of drift, rank, energy, attention, coupling, spectrum; and
-            lyapunov, which is dear and must be asked for.
+            lyapunov, which is expensive and off by default.
         baseline: Whether to run a random network of the same shapes beside it.
         causality: Whether to try if the future leaks, in a model that must not let it.
         check: Whether to compare the probed outputs with the unprobed ones.
@@ -79,20 +79,20 @@ def probe(
     args, named = arguments(batch)
     check_batch(model, (*args, *named.values()), name="batch")
     body = model_map(model, family)
-    asked = labels is not None or loss is not None
+    with_gradients = labels is not None or loss is not None
     if labels is not None and loss is None and takes_labels(model):
         named = {**named, "labels": labels}
     layers = energy.diffusion_layers(model)
     with ExitStack() as stack:
         stack.callback(fast_paths_off())
         stack.enter_context(quiet(model))
-        with torch.set_grad_enabled(asked):
+        with torch.set_grad_enabled(with_gradients):
             plain = call_model(model, args, named) if check else None
-            with watching(body, keep_graph=asked, layers=layers) as passage:
+            with watching(body, keep_graph=with_gradients, layers=layers) as passage:
                 output = call_model(model, args, named)
                 _check_seen(body, passage)
                 survey = Measurements(body, passage, light=light)
-                if asked:
+                if with_gradients:
                     _add_gradients(survey, training_loss(output, labels, loss))
             faithful = same_outputs(plain, output) if check else None
         survey.take(groups)
@@ -108,7 +108,7 @@ def probe(
             survey.attempt("baseline", partial(add_baseline, survey, args, named, groups))
         if causality:
             _add_leak(survey, facts, args, named, trials=1 if light else 5)
-    if not asked:
+    if not with_gradients:
         survey.missing["gradient"] = "no loss given: pass labels= or a loss function"
     return _trajectory(survey, facts, faithful, began)
 
@@ -183,7 +183,7 @@ def _add_gradients(survey: Measurements, loss: Tensor) -> None:
 
 
 def block_of(body: ModelMap) -> Callable[[str], str]:
-    """Give the function that names the block of a weight, or the part it stands in."""
+    """Give the function that names the block of a weight, or the part it belongs to."""
     owners: dict[int, str] = {}
     for k, block in enumerate(body.blocks, start=1):
         owners |= {id(weight): f"block {k}" for weight in block.parts.parameters()}
@@ -199,8 +199,8 @@ def _facts(passage: Activations, args: tuple[Any, ...], named: dict[str, Any]) -
         if not real.isfinite().all():
             facts["not_finite"] = depth
             break
-    told = [each for name, each in named.items() if name not in ("labels", "position_ids")]
-    facts["constant_input"] = _is_constant((*args, *told), mask)
+    given = [each for name, each in named.items() if name not in ("labels", "position_ids")]
+    facts["constant_input"] = _is_constant((*args, *given), mask)
     return facts
 
 
@@ -226,7 +226,7 @@ def _add_leak(
     named: dict[str, Any],
     trials: int,
 ) -> None:
-    """Try whether the future leaks; where nobody has said that it must not, see which it is."""
+    """Try whether the future leaks; where nothing is declared, find out which it is."""
     body = survey.anatomy
     if body.causal is False:
         return
@@ -269,11 +269,11 @@ def _trajectory(
     if entropies is not None and isinstance(looked, Tensor) and looked.shape[0] < batch:
         notes.append(f"attention was measured on {looked.shape[0]} of {batch} sequences")
     if faithful is None:
-        survey.missing["self-check"] = "the model's output holds no tensor, or it was not asked for"
+        survey.missing["self-check"] = "the model's output holds no tensor, or none was requested"
     if body.causal is None and facts.get("found_causal") is False:
         notes.append(
-            "a site sees its future, and the family does not say that it must not; if it must "
-            "not, this is a leak: say causal=True in its description"
+            "a site sees its future, and the family does not forbid it; if it must "
+            "not, this is a leak: set causal=True in its description"
         )
     if faithful is False:
         notes.append(

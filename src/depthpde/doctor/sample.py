@@ -2,7 +2,7 @@
 
     ‖∂loss/∂u_l‖ on the stream and ‖∂loss/∂w‖ of each block, as the backward pass makes them
 
-Hooks stand for one pass only, and keep norms, not tensors. The call itself (which module, which
+Hooks exist for one pass only, and keep norms, not tensors. The call itself (which module, which
 arguments) is noted, so that the same batch can be looked at afterwards.
 """
 
@@ -52,7 +52,7 @@ class Sample:
         self._stack.close()
 
     def gradients(self) -> dict[str, DepthSeries]:
-        """Give what was heard, as series; empty where no backward pass was heard."""
+        """Return the recorded gradients as series; empty where no backward pass ran."""
         blocks = len(self.anatomy.blocks)
         found = {}
         if len(self._stream) == blocks + 1:
@@ -88,10 +88,10 @@ class Sample:
         if u.requires_grad and depth not in self._stream:
             self._stream[depth] = torch.zeros(())
 
-            def hear(gradient: Tensor) -> None:
+            def note(gradient: Tensor) -> None:
                 self._stream[depth] = vector_norm(gradient, dtype=torch.float64)
 
-            u.register_hook(hear)  # type: ignore[no-untyped-call]
+            u.register_hook(note)  # type: ignore[no-untyped-call]
 
 
 def _norm_of(into: dict[str, Tensor], name: str) -> Any:

@@ -20,7 +20,7 @@ FILE = "thresholds.json"
 
 
 class Grade(StrEnum):
-    """How a sign stands, the best first.
+    """The grade of a symptom, the best first.
 
     >>> [str(grade) for grade in dp.Grade]
     ['healthy', 'watch', 'ill']
@@ -38,7 +38,7 @@ class Threshold:
     row: str
     """What its row is called in a diagnosis."""
     sign: str
-    """The number, in words."""
+    """What the number is."""
     worse: str
     """``high`` or ``low``: which end is bad."""
     watch: float
@@ -53,7 +53,7 @@ class Threshold:
     """What to do where it is only worth watching."""
 
     def grade(self, value: float) -> Grade:
-        """Say how a number stands."""
+        """Return the grade of a number."""
         flip = 1.0 if self.worse == "high" else -1.0
         if math.isnan(value) or flip * value >= flip * self.ill:
             return Grade.ILL
@@ -68,7 +68,7 @@ class Thresholds:
     """
 
     entropy_floor: float
-    """Share of log n under which a head is said to look at one token."""
+    """Share of log n under which a head counts as looking at one token."""
     of: dict[Condition, Threshold]
 
     @classmethod
@@ -76,17 +76,17 @@ class Thresholds:
         """Read thresholds from a file; from the package's own by default."""
         source = files("depthpde.doctor") / FILE if path is None else Path(path)
         try:
-            said = json.loads(source.read_text(encoding="utf-8"))
+            values = json.loads(source.read_text(encoding="utf-8"))
         except (json.JSONDecodeError, UnicodeDecodeError) as error:
             raise ValueError(f"`{path}` must be JSON with thresholds, got {error}") from error
-        return cls.from_dict(said, str(path or FILE))
+        return cls.from_dict(values, str(path or FILE))
 
     @classmethod
-    def from_dict(cls, said: Any, name: str = FILE) -> Thresholds:
-        """Build thresholds from what a file says."""
+    def from_dict(cls, values: Any, name: str = FILE) -> Thresholds:
+        """Build thresholds from the values of a file."""
         try:
             rows = {
-                Condition(condition): dict(row) for condition, row in said["thresholds"].items()
+                Condition(condition): dict(row) for condition, row in values["thresholds"].items()
             }
             of = {
                 condition: Threshold(
@@ -97,7 +97,7 @@ class Thresholds:
             missing = [condition.value for condition in Condition if condition not in of]
             if missing:
                 raise ValueError(f"without {', '.join(missing)}")
-            return cls(float(said["entropy_floor"]), of)
+            return cls(float(values["entropy_floor"]), of)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ValueError(
                 f"`{name}` must hold thresholds for every condition, got {error}; "
@@ -106,6 +106,6 @@ class Thresholds:
 
 
 def _range(ends: list[float | None]) -> tuple[float, float]:
-    """Read a range; JSON knows no infinity, so null stands for it."""
+    """Read a range; JSON knows no infinity, so null means infinity."""
     low, high = (math.inf if each is None else float(each) for each in ends)
     return low, high

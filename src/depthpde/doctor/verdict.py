@@ -1,4 +1,4 @@
-"""Verdict: how one condition stands in a model, with its evidence and an advice."""
+"""HealthVerdict: the grade of one condition in a model, with its evidence and advice."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ORDER = (Grade.ILL, Grade.WATCH, Grade.HEALTHY)
 
 @dataclass(frozen=True, slots=True)
 class HealthVerdict:
-    """How one condition stands."""
+    """The grade of one condition."""
 
     condition: Condition
     grade: Grade
@@ -40,7 +40,7 @@ def worst_grade(verdicts: Sequence[HealthVerdict]) -> Grade:
 
 
 def one_a_row(verdicts: Sequence[HealthVerdict]) -> list[HealthVerdict]:
-    """Keep one verdict a row: where two conditions share one, that which stands first."""
+    """Keep one verdict a row: where two conditions share one, the first one."""
     shown: dict[str, HealthVerdict] = {}
     for each in verdicts:
         shown.setdefault(each.threshold.row, each)

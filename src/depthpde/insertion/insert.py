@@ -61,7 +61,7 @@ def insert(
 
         u ← D u  at the position,    D = I until its ratio has learned to leave 0
 
-    The model's own keys, weights and outputs are unchanged; the added layers stand under the one
+    The model's own keys, weights and outputs are unchanged; the added layers lie under the one
     submodule ``depthpde_insertion``. A causal model gets the upwind form and refuses a symmetric
     layer; a tiny input is run to see that a model called not causal is not. Padding is a no-flux
     wall, whatever the family's convention for masks.
@@ -177,7 +177,7 @@ def _place(
     layer.train(model.training)
     inserted[plan.name] = layer
     plane = inserted.family.plane
-    may_be_causal = bool(inserted.family.causal_arguments)  # only then is it asked
+    may_be_causal = bool(inserted.family.causal_arguments)  # only then does it matter
     placed = HookedLayer(
         name=plan.name,
         layer=layer,

@@ -1,4 +1,4 @@
-"""From tokens, pixels or patches to a field, and how a site knows where it stands."""
+"""From tokens, pixels or patches to a field, and positional embeddings."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class PatchEmbedding(nn.Module):
 
 
 class SiteEncoding(nn.Module):
-    """Add to the field what tells one site from another.
+    """Add the positional embedding to the field.
 
         u(x) ← u(x) + p(x)
 
@@ -166,7 +166,7 @@ class SiteEncoding(nn.Module):
             )
 
     def forward(self, u: Field, *, start: int = 0) -> Field:
-        """Return the field with its sites told apart; `start` is the index of the first."""
+        """Return the field with its positions added; `start` is the index of the first."""
         end = start + u.shape[1]
         if end > self.sites.shape[0]:
             raise ValueError(

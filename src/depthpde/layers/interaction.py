@@ -41,7 +41,7 @@ def leave(place: Inside, u: Tensor) -> Tensor:
 class DecodeCache:
     """What has passed by already, kept so that one new site costs the work of one site.
 
-    A causal model meets it twice: with all sites that stand already, then with one new site at a
+    A causal model meets it twice: with all sites of the prompt, then with one new site at a
     time. It grows with use, and belongs to one batch of sequences.
     """
 
@@ -81,7 +81,7 @@ class Attention(nn.Module):
     Args:
         dim: Features of the field.
         heads: Number of heads; divides `dim`.
-        causal: Whether a site sees only itself and what stands before it.
+        causal: Whether a site sees only itself and the sites before it.
         rotation: Turns queries and keys [batch, heads, length, head_dim] by their site, the first
             of which is given as `start`; None leaves them.
         dropout: Share of the weights dropped in training.
@@ -134,7 +134,7 @@ class Attention(nn.Module):
             u: The field, [batch, length, dim].
             at: Called with each thing that passes by; what it gives back goes on.
             valid_mask: True = real token.
-            cache: What stands before `u`, which is then one site, or the first ones.
+            cache: The sites before `u`, which is then one site, or the first ones.
             name: Which attention this is, for `cache`.
         """
         check_field("u", u, dim=self.dim)

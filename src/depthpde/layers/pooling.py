@@ -27,7 +27,7 @@ def pool(u: Field, pooling: Pooling | str, valid_mask: Mask | None = None) -> Te
 
         mean: Σ_valid u(x) / |valid|        max: max_valid u(x)        cls: u(0)
 
-    Padding has no say; a sequence without a real token gives zeros (mean, max).
+    Padding does not count; a sequence without a real token gives zeros (mean, max).
 
     Args:
         u: The field.

@@ -134,7 +134,7 @@ class LayerConfig(Settings):
 
 
 def read_layer(layer: LayerConfig | LayerKind | str | Mapping[str, Any]) -> LayerConfig:
-    """Return the config that a name, a mapping or a config stands for."""
+    """Return the config that a name, a mapping or a config means."""
     if isinstance(layer, LayerConfig):
         return layer
     if isinstance(layer, Mapping):
@@ -171,7 +171,7 @@ def build_layer(
         causal: Never show a site its future.
         grid: Height and width, for diffusion over a plane.
         gain: Multiplies the initial ratio.
-        num_heads: Where given and not said otherwise, one ratio a head.
+        num_heads: Where given, one ratio a head by default.
     """
     made, takes = KINDS[LayerKind(layer.kind)]
     given = {name: value for name, value in layer.settings().items() if value is not None}

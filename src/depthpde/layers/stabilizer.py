@@ -1,4 +1,4 @@
-"""What keeps the field bounded: where the norm stands, which one it is, and the residual step."""
+"""What keeps the field bounded: where the norm is, which one, and the residual step."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from depthpde.config import Settings
 from depthpde.errors import check_one_of, check_positive, check_range
-from depthpde.operators.dropout import dropout
+from depthpde.layers.dropout import dropout
 from depthpde.shapes import Field
 
 
@@ -44,7 +44,7 @@ class Stabilizer(Settings):
     """
 
     norm: Norm | str = Norm.PRE
-    """Where the norm stands, or none."""
+    """Where the norm is, or none."""
     kind: NormKind | str = NormKind.LAYER
     """Which norm."""
     residual: bool = True

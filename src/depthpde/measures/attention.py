@@ -4,7 +4,7 @@
     KL, JS                between the rows of two kernels: of two layers, or of two models
     doubly-stochastic gap ½ mean_j |Σ_i K_ij − 1|: 0 where every site is looked at equally
 
-Rows of padding, and rows that see one site alone, say nothing and are left out.
+Rows of padding, and rows that see one site alone, carry no information and are left out.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def entropy(weights: Tensor, seen: Tensor | None = None) -> Tensor:
 
 
 def kl(first: Tensor, second: Tensor, seen: Tensor | None = None) -> Tensor:
-    """Measure how badly a second kernel tells where a first one looks, in nats.
+    """Measure the divergence of a second kernel from a first one, in nats.
 
         mean_i Σ_j K_ij log(K_ij / M_ij)  ≥ 0
 
@@ -97,7 +97,7 @@ def seen_pairs(
     Args:
         length: Number of sites.
         valid_mask: True = real token.
-        causal: Whether a site sees only itself and what stands before it.
+        causal: Whether a site sees only itself and the sites before it.
         device: Where the answer is wanted; where the mask is unless given.
     """
     seen = None

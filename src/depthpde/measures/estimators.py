@@ -109,7 +109,7 @@ def cells(x: Numbers, bins: int) -> Labels:
 
 
 def entropy_of_labels(labels: Labels) -> float:
-    """Give the entropy of labels: what no representation can tell more about them than."""
+    """Return the entropy of labels: the most that a representation can hold of them."""
     return _entropy(np.unique(labels, return_counts=True)[1])
 
 

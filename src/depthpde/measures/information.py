@@ -4,7 +4,7 @@
 
 A network is a function, so the information of its exact numbers is infinite or trivial: every
 figure here is that of an estimator, on a few principal components. Each comes with three checks,
-and says so where one fails:
+and is marked where one fails:
 
     chance      the same estimate with one side shuffled, whose truth is 0
     recovery    the same estimate on a sample of the same size whose truth is known
@@ -56,7 +56,7 @@ class Information:
     chance: float
     """The same with one side shuffled: what is read where nothing is."""
     recovered: float
-    """What the estimator says of a sample of this size whose truth is `known`."""
+    """The estimate for a sample of this size whose truth is `known`."""
     known: float
     """That truth."""
     estimator: Estimator
@@ -71,7 +71,7 @@ class Information:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlanePoint:
-    """Where a layer stands in the information plane."""
+    """The position of a layer in the information plane."""
 
     layer: int
     """0 is the embedded input."""
@@ -107,7 +107,7 @@ def information_between(
     k: int = 5,
     bins: int = 8,
 ) -> Information:
-    """Estimate what two representations of the same examples tell of each other.
+    """Estimate the mutual information of two representations of the same examples.
 
     I(X; T) of their leading principal components
 
@@ -146,7 +146,7 @@ def information_about_label(
     k: int = 5,
     bins: int = 8,
 ) -> Information:
-    """Estimate what a representation tells of the label.
+    """Estimate the mutual information of a representation and the label.
 
     I(T; Y) ≤ H(Y)
 
@@ -160,20 +160,20 @@ def information_about_label(
     """
     kind = check_one_of("estimator", estimator, Estimator)
     _check_sample(t, labels.shape[0], dims, k, bins)
-    sample, said = compress(t, dims), labels.detach().cpu().numpy().astype(np.int64)
+    sample, truth = compress(t, dims), labels.detach().cpu().numpy().astype(np.int64)
 
     def estimate(points: Numbers, classes: Labels) -> float:
         if kind is Estimator.NEIGHBOURS:
             return by_neighbours_of_label(points, classes, k=k)
         return by_bins(cells(points, bins), classes)
 
-    value, chance = estimate(sample, said), estimate(sample, said[_shuffle(len(said))])
-    count = len(np.unique(said))
-    points, classes, known = _erased(len(said), sample.shape[1], count, value)
-    recovered, ceiling = estimate(points, classes), entropy_of_labels(said)
+    value, chance = estimate(sample, truth), estimate(sample, truth[_shuffle(len(truth))])
+    count = len(np.unique(truth))
+    points, classes, known = _erased(len(truth), sample.shape[1], count, value)
+    recovered, ceiling = estimate(points, classes), entropy_of_labels(truth)
     return Information(
         value=value, chance=chance, recovered=recovered, known=known, estimator=kind,
-        examples=len(said), dims=dims, unreliable=_judge(chance, recovered, known, ceiling, value),
+        examples=len(truth), dims=dims, unreliable=_judge(chance, recovered, known, ceiling, value),
     )  # fmt: skip
 
 
@@ -240,7 +240,7 @@ def _shuffle(n: int) -> Labels:
 
 
 def _gaussian(n: int, dims: int, known: float) -> tuple[Numbers, Numbers]:
-    """Draw two Gaussians that tell each other a known amount."""
+    """Draw two Gaussians of known mutual information."""
     rho = math.sqrt(-math.expm1(-2 * known / dims))
     random = np.random.default_rng(1)
     x, noise = random.standard_normal((2, n, dims))

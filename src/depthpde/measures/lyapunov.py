@@ -3,7 +3,7 @@
     ‖δu(L)‖ ≈ e^{λ L} ‖δu(0)‖,        λ_k = log σ_k(J_L … J_1) / L
 
 J_l is the Jacobian of block l along the way. The product is never formed: tangents are carried
-through it and made orthogonal after every block (QR), forth and back until they stand on the
+through it and made orthogonal after every block (QR), forth and back until they lie on the
 directions that grow most. A Jacobian meets vectors only: Jᵀv by one backward pass, Jv by a second
 one through the first, which every twice differentiable map allows, fused kernels too. Attention
 must be torch's own plain one for that, and is, while the measure runs.
@@ -207,7 +207,7 @@ def _draw(shape: tuple[int, ...], generator: torch.Generator, like: Field) -> Te
 
 
 def _orthogonal(tangents: Tensor) -> tuple[Tensor, Tensor]:
-    """Make tangents orthonormal example by example, and say by what each was stretched."""
+    """Make tangents orthonormal example by example, and return the factor each was stretched by."""
     count, batch, length, dim = tangents.shape
     columns = tangents.permute(1, 2, 3, 0).reshape(batch, length * dim, count)
     q, r = torch.linalg.qr(columns)

@@ -1,11 +1,11 @@
-"""Sliced mutual information: what random directions of two representations tell of each other.
+"""Sliced mutual information: the mean over random directions of two representations.
 
     SI(X; T) = mean over directions θ, φ of I(θᵀX; φᵀT),      SI(T; Y) = mean over θ of I(θᵀT; Y)
 
 Every term is an estimate in one dimension, where neighbours are right, so the whole holds in any
 dimension (Goldfeld & Greenewald 2021). It is 0 exactly if the two are independent. It is *not* the
 mutual information: a direction of many sees a part of it, about 1/dim of what one direction holds,
-so compare SI with SI of the same width alone, such as with SI(X; X), what X tells of itself.
+so compare SI with SI of the same width alone, such as with SI(X; X).
 
 Each comes with its null and its positive control, made with the same directions:
 
@@ -55,7 +55,7 @@ class SlicedInformation:
     null_spread: float
     """Standard deviation of those."""
     recovered: float
-    """What the estimator says of the control."""
+    """The estimate for the control."""
     known: float
     """The control's truth."""
     examples: int
@@ -129,9 +129,9 @@ def sliced_about_label(
     theta = _directions(random, slices, sample.shape[1])
     order = [random.permutation(len(classes)) for _ in range(NULLS)]
 
-    def estimate(points: Numbers, said: Labels) -> Numbers:
+    def estimate(points: Numbers, classes: Labels) -> Numbers:
         lines = (points @ theta.T).T
-        return np.array([by_neighbours_of_label(each[:, None], said, k=k) for each in lines])
+        return np.array([by_neighbours_of_label(each[:, None], classes, k=k) for each in lines])
 
     values = estimate(sample, classes)
     nulls = [float(estimate(sample, classes[each]).mean()) for each in order]

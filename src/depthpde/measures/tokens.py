@@ -1,6 +1,6 @@
 """The real tokens of a field, and means over them: what every measure does with padding.
 
-Whatever stands at a padded site, NaN included, changes no result. A sequence of nothing but
+The value of a padded site, NaN included, changes no result. A sequence of nothing but
 padding has nothing to measure: its result is NaN, which means over a batch leave out.
 """
 

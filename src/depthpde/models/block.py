@@ -27,7 +27,7 @@ class Block(nn.Module):
         post-norm    u ← S(u + A[u]),    u ← S(u + R(u))
 
     `at` smooths what is added, `along` smooths the stream itself. In a post-norm block the norm
-    stands on the stream, so both routes before it are the same.
+    acts on the stream, so both routes before it are the same.
 
     Args:
         config: The model's config.
@@ -66,30 +66,32 @@ class Block(nn.Module):
         Args:
             u: The field, [batch, length, dim].
             valid_mask: True = real token.
-            cache: What stands before `u`, in a causal model that goes on site by site.
+            cache: The sites before `u`, in a causal model that decodes site by site.
         """
-        at = partial(self.placed.at, valid_mask=valid_mask, cache=cache)
-        along = partial(self.placed.along, valid_mask=valid_mask, cache=cache)
+        branch = partial(self.placed.on_branch, valid_mask=valid_mask, cache=cache)
+        stream = partial(self.placed.on_stream, valid_mask=valid_mask, cache=cache)
         attention = partial(self.attention, valid_mask=valid_mask, cache=cache, name=self.name)
         step = self._post_norm if self.norm is Norm.POST else self._pre_norm
-        return along(Position.BETWEEN_BLOCKS, step(u, at, along, attention))
+        return stream(Position.BETWEEN_BLOCKS, step(u, branch, stream, attention))
 
-    def _pre_norm(self, u: Field, at: Map, along: Map, attention: Map) -> Field:
-        u = along(Position.BEFORE_NORM, u, "attention")
-        interaction = attention(self.attention_norm(at(Position.BEFORE_NORM, u, "attention")), at)
-        u = self.add(u, at(Position.AFTER_ATTENTION, interaction))
-        u = along(Position.AFTER_ATTENTION, u)
+    def _pre_norm(self, u: Field, branch: Map, stream: Map, attention: Map) -> Field:
+        u = stream(Position.BEFORE_NORM, u, "attention")
+        interaction = attention(
+            self.attention_norm(branch(Position.BEFORE_NORM, u, "attention")), branch
+        )
+        u = self.add(u, branch(Position.AFTER_ATTENTION, interaction))
+        u = stream(Position.AFTER_ATTENTION, u)
 
-        u = along(Position.BEFORE_NORM, u, "reaction")
-        reaction = self.reaction(self.reaction_norm(at(Position.BEFORE_NORM, u, "reaction")))
-        u = self.add(u, at(Position.AFTER_FFN, reaction))
-        return along(Position.AFTER_FFN, u)
+        u = stream(Position.BEFORE_NORM, u, "reaction")
+        reaction = self.reaction(self.reaction_norm(branch(Position.BEFORE_NORM, u, "reaction")))
+        u = self.add(u, branch(Position.AFTER_FFN, reaction))
+        return stream(Position.AFTER_FFN, u)
 
-    def _post_norm(self, u: Field, at: Map, along: Map, attention: Map) -> Field:
-        u = self.add(u, at(Position.AFTER_ATTENTION, attention(u, at)))
-        u = along(Position.BEFORE_NORM, along(Position.AFTER_ATTENTION, u), "attention")
-        u = self.attention_norm(at(Position.BEFORE_NORM, u, "attention"))
+    def _post_norm(self, u: Field, branch: Map, stream: Map, attention: Map) -> Field:
+        u = self.add(u, branch(Position.AFTER_ATTENTION, attention(u, branch)))
+        u = stream(Position.BEFORE_NORM, stream(Position.AFTER_ATTENTION, u), "attention")
+        u = self.attention_norm(branch(Position.BEFORE_NORM, u, "attention"))
 
-        u = self.add(u, at(Position.AFTER_FFN, self.reaction(u)))
-        u = along(Position.BEFORE_NORM, along(Position.AFTER_FFN, u), "reaction")
-        return self.reaction_norm(at(Position.BEFORE_NORM, u, "reaction"))
+        u = self.add(u, branch(Position.AFTER_FFN, self.reaction(u)))
+        u = stream(Position.BEFORE_NORM, stream(Position.AFTER_FFN, u), "reaction")
+        return self.reaction_norm(branch(Position.BEFORE_NORM, u, "reaction"))

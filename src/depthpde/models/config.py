@@ -39,7 +39,7 @@ class RatioSchedule(StrEnum):
 
 
 class TaskLike(Protocol):
-    """What a task must say for a model to fit it."""
+    """What a model needs to know of a task."""
 
     @property
     def kind(self) -> str:
@@ -89,9 +89,9 @@ class ModelConfig(Settings):
     attention_dropout: Annotated[float, Range(0.0, 1.0)] = 0.0
     """Share of the attention weights dropped in training; on a CPU torch then forms them."""
     causal: bool = False
-    """Whether a site sees only itself and what stands before it."""
+    """Whether a site sees only itself and the sites before it."""
     stabilizer: Stabilizer | Mapping[str, Any] = field(default_factory=Stabilizer)
-    """Norm and residual; a mapping stands for one."""
+    """Norm and residual; a mapping is read as one."""
     input: InputKind | str = InputKind.TOKEN
     """What comes in."""
     encoding: Encoding | str = Encoding.LEARNED
@@ -99,9 +99,9 @@ class ModelConfig(Settings):
     pooling: Pooling | str = Pooling.MEAN
     """How a classifier gathers the field into one vector."""
     positions: Sequence[Placement | Position | str | Mapping[str, Any]] = ()
-    """Where something is placed; a position's name stands for a placement, alone or in a list."""
+    """Where something is placed; a position's name means a placement, alone or in a list."""
     layer: LayerConfig | LayerKind | str | Mapping[str, Any] = field(default_factory=LayerConfig)
-    """What is placed, unless a placement says otherwise; a name stands for a layer."""
+    """What is placed, unless a placement names another; a name means a layer."""
     route: Route | str | None = None
     """On increments or on the stream; None is each position's default."""
     schedule: RatioSchedule | str = RatioSchedule.CONSTANT
@@ -124,7 +124,7 @@ class ModelConfig(Settings):
     """Documents of one example, each encoded by itself: 1 or 2."""
 
     def check(self) -> None:
-        """Turn names into what they stand for, and refuse a config that contradicts itself."""
+        """Resolve names, and refuse a config that contradicts itself."""
         self._read_placements()
         check_range("documents", self.documents, 1, 2)
         if self.dim % self.heads:
@@ -142,13 +142,13 @@ class ModelConfig(Settings):
 
     def _read_placements(self) -> None:
         self._set(layer=read_layer(self.layer))
-        said = (self.positions,) if isinstance(self.positions, str) else self.positions
-        if not isinstance(said, Sequence):
+        given = (self.positions,) if isinstance(self.positions, str) else self.positions
+        if not isinstance(given, Sequence):
             raise ValueError(
-                f"`positions` must be a sequence of positions, got {said!r}; write a list, such "
+                f"`positions` must be a sequence of positions, got {given!r}; write a list, such "
                 'as ["after_embedding"]'
             )
-        self._set(positions=tuple(read_placement(each) for each in said))
+        self._set(positions=tuple(read_placement(each) for each in given))
 
     def _check_grid(self) -> None:
         if self.grid is None:
@@ -179,7 +179,7 @@ class ModelConfig(Settings):
                 "use a pre- or post-norm stabilizer"
             )
         layers = [each.layer for each in placements]
-        if self.layer not in (*layers, LayerConfig()):  # said, though placed nowhere
+        if self.layer not in (*layers, LayerConfig()):  # named, though placed nowhere
             layers.append(read_layer(self.layer))
         for layer in layers:
             self._check_layer(layer)
@@ -261,7 +261,7 @@ class ModelConfig(Settings):
     def fit(self, task: TaskLike) -> ModelConfig:
         """Return the config with what the task knows filled in.
 
-        What the config already says stays, and must not contradict the task.
+        Fields that the config already sets stay, and must not contradict the task.
         """
         _check_task(task)
         patched = self.input is InputKind.PATCH
@@ -315,7 +315,7 @@ def _check_task(task: object) -> None:
     if lacking:
         name = task if isinstance(task, str) else "listops-mini"
         raise ValueError(
-            f"`task` must be a task, which tells its {lacking[0]}, got {task!r}; use "
+            f"`task` must be a task, which has a {lacking[0]}, got {task!r}; use "
             f"depthpde.tasks[{name!r}]"
         )
 

@@ -24,7 +24,7 @@ _BYTES = 4
 
 
 class Head(StrEnum):
-    """What stands behind the encoder."""
+    """The part behind the encoder."""
 
     CLASSIFIER = "classifier"
     LANGUAGE = "language"
@@ -36,7 +36,7 @@ class Terms:
     """One quantity, split by the term of the equation it belongs to."""
 
     embedding: int = 0
-    """What comes in, and how sites are told apart."""
+    """What comes in, and how sites are distinguished."""
     interaction: int = 0
     """Attention."""
     reaction: int = 0
@@ -97,7 +97,7 @@ def cost(
         config: The model's config, with its sizes known.
         batch: Examples in a batch.
         length: Sites of every sequence; the longest unless given.
-        head: What stands behind the encoder.
+        head: The part behind the encoder.
     """
     head = check_one_of("head", head, Head)
     known = ("length",) if config.input is InputKind.PATCH else ("length", "vocabulary")
@@ -205,10 +205,9 @@ def _head_parameters(config: ModelConfig, head: Head) -> int:
 
 def _embedding_bytes(config: ModelConfig, rows: int, sites: int) -> int:
     inner = rows * (sites - config.prefix)
-    dropped = _BYTES * rows * sites * config.dim if config.dropout else 0
     if config.input is InputKind.TOKEN:
-        return 8 * inner + dropped
-    return _BYTES * inner * (_entry(config) - 1) + dropped
+        return 8 * inner
+    return _BYTES * inner * (_entry(config) - 1)
 
 
 def _stabilizer_bytes(config: ModelConfig, rows: int, sites: int) -> int:
@@ -216,8 +215,8 @@ def _stabilizer_bytes(config: ModelConfig, rows: int, sites: int) -> int:
     field = rows * sites * config.dim
     # Layer norm: its input, mean and deviation. RMS norm: its input, the scaled one and one moment.
     each = (field + 2 * rows * sites) if layered else (2 * field + rows * sites)
-    dropped = 2 * config.blocks * field if config.dropout else 0
-    return _BYTES * (_norms(config) * each + dropped)
+    # Dropout keeps nothing: its mask is a function of one seed (`layers.dropout`).
+    return _BYTES * _norms(config) * each
 
 
 def _head_kept(config: ModelConfig, head: Head, rows: int, field: int) -> int:

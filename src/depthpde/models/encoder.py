@@ -67,7 +67,7 @@ class Encoder(nn.Module):
         Args:
             inputs: Tokens or pixels [batch, length], or images [batch, channels, height, width].
             valid_mask: True = real token, [batch, length].
-            cache: What stands before, in a causal model that goes on site by site.
+            cache: The sites before, in a causal model that decodes site by site.
         """
         if self.config.input is InputKind.TOKEN:
             _check_tokens(inputs)
@@ -86,14 +86,14 @@ class Encoder(nn.Module):
         return self.final_norm(u), valid_mask
 
     def _place_sites(self, u: Field, valid_mask: Mask | None, cache: DecodeCache | None) -> Field:
-        """Add what tells sites apart, with what is placed after or before that."""
-        along = partial(self.placed.along, valid_mask=valid_mask, cache=cache)
+        """Add the positional embedding, with the layers placed after or before it."""
+        stream = partial(self.placed.on_stream, valid_mask=valid_mask, cache=cache)
         if self._early:
-            u = along(Position.AFTER_EMBEDDING, u)
+            u = stream(Position.AFTER_EMBEDDING, u)
         if self.encoding is not None:
             u = self.encoding(u, start=0 if cache is None else cache.sites)
         u = self.dropout(u)
-        return u if self._early else along(Position.AFTER_EMBEDDING, u)
+        return u if self._early else stream(Position.AFTER_EMBEDDING, u)
 
     def observe(self, observer: Observer) -> Callable[[], None]:
         """Tell this one of the field at every position, until the returned function is called."""

@@ -83,7 +83,7 @@ class LanguageModel(Pretrained):
         layer keeps the few sites that it looks back.
 
         Args:
-            tokens: What stands already, [batch, length], without padding.
+            tokens: The prompt, [batch, length], without padding.
             new_tokens: How many follow.
             temperature: 0 takes the likeliest; else p ∝ exp(logits / temperature).
             generator: Source of chance.

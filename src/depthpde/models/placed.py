@@ -38,7 +38,7 @@ Observer = Callable[[HookPoint, Tensor], None]
 class PlacedLayers(nn.Module):
     """What is placed at the positions of one block.
 
-        at(position, u) = D u  where D is placed there on the branch, else u
+        on_branch(position, u) = D u  where D is placed there on the branch, else u
 
     Nothing placed: nothing happens, and no parameter exists.
 
@@ -60,7 +60,7 @@ class PlacedLayers(nn.Module):
                     self.layers[key] = _wrap(config, placement, block)
                     self._routes[key] = placement.route
 
-    def at(
+    def on_branch(
         self,
         place: Position | Inside,
         u: Tensor,
@@ -69,21 +69,21 @@ class PlacedLayers(nn.Module):
         valid_mask: Mask | None = None,
         cache: DecodeCache | None = None,
     ) -> Tensor:
-        """Apply what is placed here on the branch, then tell the observers.
+        """Apply what is placed here on the branch, then call the observers.
 
         Args:
             place: A position, or what passes by inside attention.
             u: The field there.
             part: Which of several; see `HookPoint`.
             valid_mask: True = real token.
-            cache: What stands before `u`.
+            cache: The sites before `u`.
         """
         if isinstance(place, Inside):
             part = "" if place is Inside.HEADS else place.value
             place = Position.IN_HEADS if place is Inside.HEADS else Position.IN_ATTENTION
         return self._pass(place, part, Route.BRANCH, u, valid_mask, cache)
 
-    def along(
+    def on_stream(
         self,
         place: Position,
         u: Field,
@@ -94,7 +94,7 @@ class PlacedLayers(nn.Module):
     ) -> Field:
         """Apply what is placed here on the stream.
 
-        Observers are told at the positions that have no branch; elsewhere `at` tells them.
+        Observers are called at the positions that have no branch; elsewhere `on_branch` calls them.
         """
         return self._pass(place, part, Route.STREAM, u, valid_mask, cache)
 
@@ -165,12 +165,12 @@ class AlongSites(nn.Module):
 class AlongKeys(nn.Module):
     """Apply a layer to attention weights along the key axis, one feature a head.
 
-    Only keys that a query may see take part: walls stand at padding and, in a causal model, at
+    Only keys that a query may see take part: walls are at padding and, in a causal model, at
     the query's own site.
 
     Args:
         along: What is applied, to fields [batch · queries, keys, heads].
-        causal: Whether a query sees only what stands before it.
+        causal: Whether a query sees only the sites before it.
     """
 
     def __init__(self, along: AlongSites, *, causal: bool) -> None:

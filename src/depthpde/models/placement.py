@@ -27,7 +27,7 @@ class Placement(Settings):
     route: Route | str | None = None
     """On the increment or on the stream."""
     layer: LayerConfig | LayerKind | str | None = None
-    """Which layer; a name stands for that layer with its own defaults."""
+    """Which layer; a name means that layer with its own defaults."""
     option: Option | str | None = None
     """Which meaning of the position, where it has several."""
 
@@ -51,7 +51,7 @@ class Placement(Settings):
 
 
 def read_placement(placement: Placement | Position | str | Mapping[str, Any]) -> Placement:
-    """Return the placement that a position's name, a mapping or a placement stands for."""
+    """Return the placement that a position's name, a mapping or a placement means."""
     if isinstance(placement, Placement):
         return placement
     if isinstance(placement, Mapping):

@@ -41,7 +41,7 @@ class Pretrained(nn.Module):
         initialise(self, config, generator)
 
     def build(self, config: ModelConfig) -> None:
-        """Build what stands behind the encoder."""
+        """Build the head behind the encoder."""
 
     def observe(self, observer: Observer) -> Callable[[], None]:
         """Tell this one of the field at every position, until the returned function is called."""
@@ -53,12 +53,12 @@ class Pretrained(nn.Module):
         folder.mkdir(parents=True, exist_ok=True)
         weights = {name: each.detach().contiguous() for name, each in self.state_dict().items()}
         save_file(weights, folder / WEIGHTS, metadata={"format": "pt"})
-        said = {
+        values = {
             "model": type(self).__name__,
             "depthpde": __version__,
             "config": self.config.to_dict(),
         }
-        (folder / CONFIG).write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
+        (folder / CONFIG).write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
         return folder
 
     def push_to_hub(self, name: str) -> None:
@@ -94,18 +94,18 @@ class Pretrained(nn.Module):
 
     @classmethod
     def _read_config(cls, file: Path) -> ModelConfig:
-        said = json.loads(file.read_text(encoding="utf-8"))
-        if not isinstance(said, dict) or said.get("model") != cls.__name__:
-            got = said.get("model") if isinstance(said, dict) else said
+        values = json.loads(file.read_text(encoding="utf-8"))
+        if not isinstance(values, dict) or values.get("model") != cls.__name__:
+            got = values.get("model") if isinstance(values, dict) else values
             raise ValueError(
                 f"`{file}` must be of a {cls.__name__}, got {got!r}; "
                 "load it with the class of that name"
             )
-        return ModelConfig.from_dict(said["config"])
+        return ModelConfig.from_dict(values["config"])
 
 
 def read_weights(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Return the tensors of a safetensors file and what it says of them, or say why it cannot."""
+    """Return the tensors and the metadata of a safetensors file; an error names what is wrong."""
     try:
         with safe_open(path, framework="pt") as file:
             names = list(file.keys())

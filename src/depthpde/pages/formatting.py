@@ -107,7 +107,7 @@ def file_names(names: Sequence[str]) -> dict[str, str]:
 def anchor(*names: str) -> str:
     """Return a name for an element of a page: plain letters, and no two alike.
 
-    A name that has other characters than letters, digits and dashes is told by a digest too.
+    A name that has other characters than letters, digits and dashes gets a digest too.
     """
     parts = []
     for name in names:

@@ -24,7 +24,8 @@ def read_text(package: str, name: str) -> str:
 def inline_modules(package: str, *names: str) -> str:
     """Join script modules into one text, for a page that is a single file.
 
-    A browser resolves no import inside one file, so imports go and what they name stands above.
+    A browser resolves no import inside one file, so imports go and what they name
+    comes first.
 
     Args:
         package: The folder of all of them.
@@ -35,7 +36,7 @@ def inline_modules(package: str, *names: str) -> str:
         False
 
     Raises:
-        ValueError: A module is missing among `names` or stands below one that imports it.
+        ValueError: A module is missing among `names` or comes after one that imports it.
     """
     parts: list[str] = []
     for position, name in enumerate(names):

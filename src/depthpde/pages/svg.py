@@ -40,8 +40,8 @@ def element(tag: str, *content: str, **attributes: str | float | None) -> str:
         if value is None or value == "":
             continue
         name = "class" if key == "kind" else key.replace("_", "-")
-        said = escape(value) if isinstance(value, str) else number(value)
-        written.append(f' {name}="{said}"')
+        written_value = escape(value) if isinstance(value, str) else number(value)
+        written.append(f' {name}="{written_value}"')
     inside = "".join(content)
     return f"<{tag}{''.join(written)}>{inside}</{tag}>" if inside else f"<{tag}{''.join(written)}/>"
 

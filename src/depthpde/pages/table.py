@@ -19,7 +19,7 @@ class TableEntry:
     title: str = ""
     """What a reader sees when pointing at it: n, interval, runs."""
     cell: tuple[str, str] | None = None
-    """Task and variant whose runs stand behind it; a task of "" is all tasks."""
+    """Task and variant of its runs; a task of "" is all tasks."""
     strong: bool = False
 
 
@@ -53,7 +53,7 @@ class Table:
         """Write the table as GitHub's Markdown; warnings are never left out.
 
         Args:
-            notes: Write what stands below the table.
+            notes: Write the notes below the table.
         """
         heads = [_markdown(each) for each in self.heads]
         rows = [[_markdown(entry.text, entry.strong) for entry in row] for row in self.rows]
@@ -108,7 +108,7 @@ class Table:
         return element("div", table, **region) + warnings + notes
 
     def csv(self) -> str:
-        """Write the numbers for machines: one line each, unrounded; or the table as it stands."""
+        """Write the numbers for machines: one line each, unrounded; or the table itself."""
         rows: Sequence[Mapping[str, object]] = self.tidy or [
             dict(zip(self.heads, (entry.text for entry in row), strict=True)) for row in self.rows
         ]

@@ -70,7 +70,7 @@ class SimulatedBlock(Block):
         dt = 1.0 / self.simulator.steps
         for step in range(self.simulator.steps):
             u = arranged.step(u, self.index + step * dt, dt)
-        return self.placed.along(Position.BETWEEN_BLOCKS, u, valid_mask=valid_mask)
+        return self.placed.on_stream(Position.BETWEEN_BLOCKS, u, valid_mask=valid_mask)
 
     def plan(self, u: Field, valid_mask: Mask | None = None) -> StepPlan:
         """Arrange the terms of this block for its integrator."""

@@ -52,14 +52,14 @@ class Checkpoints:
         """Write a checkpoint, and forget all but the last two."""
         whole = {name: each.detach().contiguous() for name, each in checkpoint.tensors.items()}
         packed = save({name: each.cpu().clone() for name, each in whole.items()})
-        said = {
+        values = {
             "format": FORMAT,
             "update": update,
             "identity": self.identity,
             "history": checkpoint.history,
             "tensors": hashlib.sha256(packed).hexdigest(),
         }
-        text = json.dumps(said | {"checksum": _checksum(said)}, allow_nan=False)
+        text = json.dumps(values | {"checksum": _checksum(values)}, allow_nan=False)
         name = f"update-{update:08d}"
 
         def write() -> None:
@@ -80,12 +80,12 @@ class Checkpoints:
         found = self._found()
         for path in found:
             try:
-                said, packed = _read(path)
+                values, packed = _read(path)
             except (ValueError, KeyError, TypeError, OSError) as error:
                 log(f"{path.name} is damaged ({error}); the checkpoint before it is used")
                 continue
-            self._check_identity(path, said["identity"])
-            return Checkpoint(load(packed), said["history"])
+            self._check_identity(path, values["identity"])
+            return Checkpoint(load(packed), values["history"])
         if found:
             raise ValueError(
                 f"{self.folder} must hold a whole checkpoint, got {len(found)} damaged one(s); "
@@ -126,19 +126,19 @@ class Checkpoints:
 
 
 def _read(path: Path) -> tuple[dict[str, Any], bytes]:
-    said = json.loads(path.read_text(encoding="utf-8"))
-    if said["format"] != FORMAT:
-        raise ValueError(f"format {said['format']!r} instead of {FORMAT}")
-    if said.pop("checksum") != _checksum(said):
+    values = json.loads(path.read_text(encoding="utf-8"))
+    if values["format"] != FORMAT:
+        raise ValueError(f"format {values['format']!r} instead of {FORMAT}")
+    if values.pop("checksum") != _checksum(values):
         raise ValueError("its checksum does not fit its text")
     packed = path.with_suffix(".safetensors").read_bytes()
-    if hashlib.sha256(packed).hexdigest() != said["tensors"]:
+    if hashlib.sha256(packed).hexdigest() != values["tensors"]:
         raise ValueError("the checksum does not fit the tensors")
-    return said, packed
+    return values, packed
 
 
-def _checksum(said: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+def _checksum(values: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Evaluate a model on a split: loss, accuracy, and what it said about every example."""
+"""Evaluate a model on a split: loss, accuracy, and the prediction for every example."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ IGNORED = -100
 """The label of a site that is not judged, such as padding."""
 
 BatchTransform = Callable[[Batch, torch.Generator], Batch]
-"""What is made of a batch before the model sees it, such as tokens hidden to be told."""
+"""What is made of a batch before the model sees it, such as hidden tokens to predict."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,14 +34,14 @@ class Evaluation:
     targets: int
     """Labels judged: examples, or tokens where every site has a label."""
     predictions: Tensor | None
-    """[examples] the class said for each, in the split's order; None where sites are judged."""
+    """[examples] predicted class, in the split's order; None where sites are judged."""
 
 
 def predict(model: nn.Module, batch: Batch) -> Tensor:
     """Return the logits of a batch, [batch, classes] or [batch, length, vocabulary].
 
     A mask without padding is left out where a look at it does not wait for a device: attention,
-    diffusion and pooling would read it at every site, and it says nothing.
+    diffusion and pooling would read it at every site, for nothing.
     """
     return model(*(_unless_full(each) for each in model_inputs(model, batch)))
 
@@ -74,7 +74,7 @@ def cross_entropy(logits: Tensor, labels: Tensor, *, smoothing: float = 0.0) -> 
 
     −Σ_c q_c log softmax(logits)_c,     q = (1 − s) · one-hot + s / classes
 
-    Ignored labels have no say; without any other the loss is 0.
+    Ignored labels do not count; without any other the loss is 0.
     """
     if labels.ndim == 1:
         return F.cross_entropy(logits, labels, label_smoothing=smoothing)
@@ -130,13 +130,13 @@ def evaluate(
                     batch = batch_transform(batch, generator(0, "evaluation", index))
                 batch = batch.to(device)
                 logits = predict(model, batch)
-                said = logits.argmax(dim=-1)
+                predicted = logits.argmax(dim=-1)
                 count = count_targets(batch.labels)
                 loss += float(cross_entropy(logits, batch.labels)) * count
-                right += int((said == batch.labels).sum())
+                right += int((predicted == batch.labels).sum())
                 targets += count
                 if not by_site:
-                    predictions[torch.from_numpy(part.indices.astype("int64"))] = said.cpu()
+                    predictions[torch.from_numpy(part.indices.astype("int64"))] = predicted.cpu()
     finally:
         model.train(mode)
     return Evaluation(

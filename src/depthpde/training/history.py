@@ -10,7 +10,7 @@ from depthpde.data.batching import Cursor
 
 
 class Status(StrEnum):
-    """How a run stands."""
+    """The status of a run."""
 
     RUNNING = "running"
     DONE = "done"

@@ -52,7 +52,7 @@ def train(
     log: Callable[[str], None] = lambda line: None,
     batch_transform: BatchTransform | None = None,
 ) -> History:
-    """Train a model, or take up its training where it stood.
+    """Train a model, or resume its training from the last checkpoint.
 
         update k:   g = mean gradient over the batches of update k,   clipped
                     weights ← AdamW(weights, g, rate(k))

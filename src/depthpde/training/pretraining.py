@@ -1,7 +1,7 @@
 """Self-pretraining: the encoder first learns the task's own training inputs, labels unseen.
 
-    masked    tell the tokens that were hidden, from all others
-    causal    tell each next token, from those before it
+    masked    predict the hidden tokens from all others
+    causal    predict each next token from those before it
 
 On Long Range Arena nothing lifts a Transformer more, so it is a stage of a run like any other:
 configured, resumed to the bit, recorded.
@@ -36,13 +36,13 @@ from depthpde.training.loop import StepCallback, train
 from depthpde.training.schedule import Schedule
 
 HIDDEN = -1
-"""The token of a site whose own token is to be told."""
+"""The token of a site whose own token is to be predicted."""
 _SYMBOLS = 64
 """An alphabet smaller than this is one of symbols, not of bytes."""
 
 
 class Objective(StrEnum):
-    """What is to be told."""
+    """What is predicted."""
 
     MASKED = "masked"
     """Hidden tokens, from both sides."""
@@ -58,7 +58,7 @@ class PretrainingConfig(Settings):
     """
 
     objective: Objective | str = Objective.MASKED
-    """What is to be told."""
+    """What is predicted."""
     share: Annotated[float, Range(0.001, 0.999)] | None = None
     """Share of tokens hidden; None is 1/2 of pixels, 15 % of bytes, 10 % of symbols."""
     updates: Positive = 1000
@@ -79,17 +79,17 @@ class PretrainingConfig(Settings):
         if self.share is not None and self.objective is Objective.CAUSAL:
             raise ValueError(
                 f"`share` must be left out for the causal objective, got {self.share:g}: "
-                "every next token is told"
+                "every next token is predicted"
             )
         self.stage(TrainingConfig())
 
     def stage(self, training: TrainingConfig) -> TrainingConfig:
-        """Return how this stage is trained: as what follows it, where nothing else is said.
+        """Return how this stage is trained: as what follows it, unless set otherwise.
 
-        The last weights are kept, not the best ones: what is told here is not what is wanted.
+        The last weights are kept, not the best ones: this objective is not the final one.
         """
         names = ("batch_size", "learning_rate", "schedule", "weight_decay")
-        said = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         warmup = min(training.warmup, self.updates // 10) if self.warmup is None else self.warmup
         return replace(
             training,
@@ -98,7 +98,7 @@ class PretrainingConfig(Settings):
             keep=Keep.LAST,
             patience=None,
             label_smoothing=0.0,
-            **said,
+            **given,
         )
 
 
@@ -125,9 +125,9 @@ def pretrain(
     Args:
         model: The classifier, with its first weights.
         split: The training examples.
-        config: What is told, and for how long.
+        config: The objective, and for how long.
         training: The training that follows.
-        validation: Examples whose hidden tokens are told along the way, for the record.
+        validation: Examples whose hidden tokens are predicted along the way, for the record.
         folder: Where this stage's checkpoints go; not the folder of the training that follows.
         callback: Told after every update.
         log: Told of anything unusual, one line at a time.
@@ -168,7 +168,7 @@ class TokenPredictorConfig:
 
 
 class TokenPredictor(nn.Module):
-    """An encoder that tells tokens instead of a class.
+    """An encoder that predicts tokens instead of a class.
 
         logits(x) = W field(x) + b,     u(x) = a learned vector wherever x is hidden
 
@@ -206,7 +206,7 @@ class TokenPredictor(nn.Module):
 
 
 def batch_transform(config: PretrainingConfig, split: Split) -> BatchTransform:
-    """Return what makes a batch with tokens to be told out of a batch with classes.
+    """Return what makes a batch with tokens to predict out of a batch with classes.
 
     masked    labels = tokens where hidden; the rest, padding too, is not judged
     causal    labels(x) = tokens(x + 1), up to the last real token

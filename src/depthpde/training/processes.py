@@ -90,13 +90,13 @@ class Processes:
             parameter.grad = piece.view_as(parameter).to(parameter.dtype) if users else None
 
     def check_together(self, digest: str, update: int) -> None:
-        """Refuse processes that do not stand at the same weights and update."""
+        """Refuse processes with different weights or updates."""
         if self.count == 1:
             return
         ours = [float(int(digest[:12], 16)), float(update)]  # 48 bits are exact in float64
         if self.add([float(ours != self.from_leader(ours))])[0]:
             raise ValueError(
-                f"`model` must stand at the same weights in all {self.count} processes, got "
+                f"`model` must have the same weights in all {self.count} processes, got "
                 f"others (this one at update {update}); build it from one seed, and give all "
                 "processes the same folder"
             )

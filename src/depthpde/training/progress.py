@@ -21,7 +21,7 @@ class Progress:
     """Tell of loss, accuracy, tokens/s, time left and learned ratios; hand it over as `callback`.
 
     Args:
-        model: The model being trained, asked for its ratios.
+        model: The model being trained, whose ratios are shown.
         config: Says how many updates there are.
         stream: Where to write; standard error unless given.
     """
@@ -40,7 +40,7 @@ class Progress:
         if self.stream.isatty():
             self._bar = _bar(self.stream)
             self._bar.start()
-            self._bar.add_task("training", total=self.config.updates, said="")
+            self._bar.add_task("training", total=self.config.updates, text="")
         return self
 
     def __exit__(
@@ -62,8 +62,8 @@ class Progress:
             self._told = len(history.points)
             self._ratios = _say_ratios(self.model)
         if self._bar is not None:
-            said = "\n".join(self.lines(history, now))
-            self._bar.update(self._bar.task_ids[0], completed=history.update, said=said)
+            text = "\n".join(self.lines(history, now))
+            self._bar.update(self._bar.task_ids[0], completed=history.update, text=text)
         elif new:
             front = f"update {history.update}/{self.config.updates}"
             print(" · ".join((front, *self.lines(history))), file=self.stream, flush=True)
@@ -89,8 +89,8 @@ def _bar(stream: TextIO) -> Bar:
     from rich.progress import Progress as Bar
 
     console = Console(file=stream)
-    said = TextColumn("{task.fields[said]}")
-    return Bar(BarColumn(bar_width=20), MofNCompleteColumn(), said, console=console)
+    text = TextColumn("{task.fields[text]}")
+    return Bar(BarColumn(bar_width=20), MofNCompleteColumn(), text, console=console)
 
 
 def _say_ratios(model: nn.Module) -> str:

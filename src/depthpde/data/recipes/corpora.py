@@ -1,7 +1,7 @@
 """Language: predict the next byte of Shakespeare, WikiText-2 or enwik8.
 
 A task is a long text cut into windows; every byte of the text is predicted once an epoch. What a
-table of the last byte or two tells needs no model, so it stands in every manifest.
+table of the last byte or two predicts needs no model, so every manifest has it.
 """
 
 from __future__ import annotations
@@ -106,13 +106,13 @@ def enwik8(task: Task, request: Request, writer: Writer) -> None:
 
 
 def baselines(train: Bytes, test: Bytes) -> dict[str, float]:
-    """Return the percent of the test text that a table of the training text tells right.
+    """Return the percent of the test text that a table of the training text predicts.
 
     ``commonest_byte``: always the same one. ``after_one_byte``, ``after_two_bytes``: the commonest
     after the one or two before; after what the training text lacks, that of the shorter table.
     The first two bytes of the test text are given.
     """
-    told = np.zeros(len(test) - 2, dtype=np.int64)
+    predicted = np.zeros(len(test) - 2, dtype=np.int64)
     found = {}
     for known, name in enumerate(("commonest_byte", "after_one_byte", "after_two_bytes")):
         counts = np.zeros(256 ** (known + 1), dtype=np.int64)
@@ -122,8 +122,8 @@ def baselines(train: Bytes, test: Bytes) -> dict[str, float]:
         table = counts.reshape(-1, 256)
         before = _keys(test, known)
         seen, commonest = table.max(axis=1) > 0, table.argmax(axis=1)
-        told = np.where(seen[before], commonest[before], told)
-        found[name] = 100.0 * float(np.mean(told == test[2:]))
+        predicted = np.where(seen[before], commonest[before], predicted)
+        found[name] = 100.0 * float(np.mean(predicted == test[2:]))
     return found
 
 

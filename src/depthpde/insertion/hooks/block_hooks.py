@@ -95,15 +95,17 @@ class BlockHooks:
         return (u.shape[0], u.shape[1]) if self.batch_first else (u.shape[1], u.shape[0])
 
     def _read_cache(self, call: Call, cache: Any) -> None:
-        told = self.family.cache
-        if cache is None or told is None:
+        described = self.family.cache
+        if cache is None or described is None:
             return
-        if told.refusal:
-            raise ValueError(f"`{told.argument}` must be None, got a cache: {told.refusal}")
-        seen = cache.get_seq_length(attribute(self.block.parts, told.index))
+        if described.refusal:
+            raise ValueError(
+                f"`{described.argument}` must be None, got a cache: {described.refusal}"
+            )
+        seen = cache.get_seq_length(attribute(self.block.parts, described.index))
         if not isinstance(seen, int):
             raise ValueError(
-                f"`{told.argument}` must be a cache that grows, got {type(cache).__name__}; "
+                f"`{described.argument}` must be a cache that grows, got {type(cache).__name__}; "
                 "use a DynamicCache, or use_cache=False"
             )
         call.cache, call.seen = cache, seen

@@ -43,7 +43,7 @@ class Sites(NamedTuple):
         return Sites(change(self.field), *rest)
 
     def then(self, new: Sites) -> Sites:
-        """Put new sites behind these; where they tell no segment, they go on with the last."""
+        """Put new sites behind these; where they name no segment, they continue the last."""
         valid = segments = None
         if self.valid is not None or new.valid is not None:
             valid = torch.cat((_all_real(self), _all_real(new)), dim=1)
@@ -70,7 +70,7 @@ def advance(layer: nn.Module, new: Sites, *, cache: Any, seen: int, name: str) -
 
     Args:
         layer: The causal layer.
-        new: The new sites; their segments are told where nothing stands before them.
+        new: The new sites; their segments matter only where no site comes before.
         cache: The object that the model passes from call to call.
         seen: How many sites the cache holds.
         name: The layer's name, its key in the memory.
@@ -99,7 +99,7 @@ def _continued(trace: Trace | None, seen: int, name: str) -> Trace:
 
 
 def _all_real(sites: Sites) -> Mask:
-    """Return which sites are real, also where nothing said so."""
+    """Return which sites are real, also where no mask was given."""
     batch, length, _ = sites.field.shape
     if sites.valid is not None:
         return sites.valid.expand(batch, -1)

@@ -12,7 +12,7 @@ Post-norm:    u₁ = LN(u + Attn(u))         u₂ = LN(u₁ + FFN(u₁))
     after ffn         FFN(…)                  u₂                    u₁ + FFN(u₁)
     between blocks                            u₂                    u₂
 
-In a post-norm block the norm stands on the stream, so both routes before it are the same. These
+In a post-norm block the norm acts on the stream, so both routes before it are the same. These
 are the definitions of `models.block`.
 """
 
@@ -27,7 +27,7 @@ from depthpde.models.position import ROUTES, Position, Route
 
 @dataclass(frozen=True, slots=True)
 class TensorPoint:
-    """A tensor to act on, and where the change must be told to the rest of the stream.
+    """A tensor to act on, and where the change must be added to the rest of the stream.
 
     Inside a pre-norm block the stream u₁ reaches a hook only where the norm reads it; the copy
     that skips over the branch does not pass through any module. So the layer acts on what the norm
@@ -51,7 +51,7 @@ def available(family: Family) -> dict[Position, tuple[Route, ...]]:
 
 
 def choose_route(family: Family, position: Position, route: Route | str | None) -> Route:
-    """Give the route asked for, or the default, or say what this family has instead."""
+    """Return the chosen route or the default; an error lists what this family has."""
     offered = available(family)
     if position not in offered:
         raise ValueError(
@@ -61,17 +61,17 @@ def choose_route(family: Family, position: Position, route: Route | str | None) 
         )
     if route is None:
         return offered[position][0]
-    asked = check_one_of("route", route, Route)
-    if asked not in offered[position]:
+    chosen = check_one_of("route", route, Route)
+    if chosen not in offered[position]:
         raise ValueError(
-            f"`route` {asked.value!r} cannot be had at {position.value!r}; "
+            f"`route` {chosen.value!r} cannot be had at {position.value!r}; "
             f"it has {', '.join(offered[position])}"
         )
-    return asked
+    return chosen
 
 
 def tensor_points(family: Family, position: Position, route: Route) -> tuple[TensorPoint, ...]:
-    """Give the tensors of a block that a position and a route stand for."""
+    """Give the tensors of a block that a position and a route mean."""
     return _table(family)[position, route]
 
 

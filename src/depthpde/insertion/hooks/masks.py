@@ -48,7 +48,7 @@ def packed_segments(mask: object, padding: Padding, sites: tuple[int, int]) -> S
 
         a new segment begins at i     where no query at i may read the key at i − 1
 
-    None if the mask does not tell: another shape, or keys of earlier calls.
+    None if the mask does not show it: another shape, or keys of earlier calls.
     """
     batch, length = sites
     if not isinstance(mask, Tensor) or mask.ndim != 4 or mask.shape[2:] != (length, length):

@@ -30,13 +30,13 @@ class HookedLayer:
     causal: bool
     """Whether the layer never shows a site its future."""
     carried: bool
-    """Whether the change must be told to the copy of the stream that skips over the branch."""
+    """Whether the change must be added to the copy of the stream that skips the branch."""
     plane: Plane | None = None
     """How the sites of an image lie."""
     rows: bool = False
-    """Whether the layer is told where image rows end."""
+    """Whether the layer takes the length of image rows."""
     segments: bool = False
-    """Whether the layer is told where packed sequences end."""
+    """Whether the layer takes packed segments."""
 
 
 class TensorHook:

@@ -73,11 +73,11 @@ def bars(
                 "rect", x=x + 1, y=y, width=thick - 2, height=max(bottom - y, 0.5), kind=kind
             )
             parts.append(group(bar, title=f"{which}, {name}: {value:.3g}"))
-    said = "; ".join(
+    described = "; ".join(
         f"{which}: {', '.join(f'{name} {v:.3g}' for name, v in zip(groups, each, strict=True))}"
         for which, each in series.items()
     )
-    return drawing(width, height, *parts, title=title, description=said)
+    return drawing(width, height, *parts, title=title, description=described)
 
 
 def _range(series: Mapping[str, Sequence[float]], log: bool) -> tuple[float, float]:

@@ -240,9 +240,9 @@ def _spell(value: float) -> str:
 
 
 def _describe(drawn: Sequence[_Drawn], levels: Mapping[str, float]) -> str:
-    said = [
+    described = [
         f"{each.line.name}: from {each.points[0][1]:.3g} to {each.points[-1][1]:.3g}"
         for each in drawn
     ]
-    said += [f"{name} at {_spell(value)}" for name, value in levels.items()]
-    return "; ".join(said)
+    described += [f"{name} at {_spell(value)}" for name, value in levels.items()]
+    return "; ".join(described)

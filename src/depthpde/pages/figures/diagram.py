@@ -24,7 +24,7 @@ PLACES = {
     "after_ffn": (322.0, 318.0),
     "between_blocks": (STREAM, 400.0),
 }
-"""Position → where its disc stands."""
+"""Position → where its disc is."""
 RADIUS = 13.0
 DEEPEST = 0.5
 
@@ -61,14 +61,22 @@ def diagram(
         for number, position in enumerate(POSITIONS, start=1)
     ]
     second = _empty_twin(effects.get("before_norm"), largest)
-    said = "; ".join(
+    described = "; ".join(
         f"{number} {plain(position)} {signed(effects[position].mean)}"
         if position in effects
         else f"{number} {plain(position)} not tried"
         for number, position in enumerate(POSITIONS, start=1)
     )
     return drawing(
-        WIDTH, HEIGHT, _wires(), _boxes(), second, *discs, title=title, description=said, links=True
+        WIDTH,
+        HEIGHT,
+        _wires(),
+        _boxes(),
+        second,
+        *discs,
+        title=title,
+        description=described,
+        links=True,
     )
 
 

@@ -75,8 +75,8 @@ def forest(
         parts.append(
             group(label, mark(each, scale, y), numbers, title=_title(each), href=each.href)
         )
-    said = "; ".join(f"{each.label} {each.spell()}" for each in estimates)
-    return drawing(width, bottom + 40, *parts, title=title, description=said, links=True)
+    described = "; ".join(f"{each.label} {each.spell()}" for each in estimates)
+    return drawing(width, bottom + 40, *parts, title=title, description=described, links=True)
 
 
 def forests(
@@ -115,8 +115,8 @@ def forests(
             if each is not None:
                 y = TOP + ROW * (row + 0.5)
                 parts.append(group(mark(each, scale, y), title=_title(each), href=each.href))
-    said = "; ".join(f"{each.label} {each.spell()}" for each in every)
-    return drawing(width, bottom + 40, *parts, title=title, description=said, links=True)
+    described = "; ".join(f"{each.label} {each.spell()}" for each in every)
+    return drawing(width, bottom + 40, *parts, title=title, description=described, links=True)
 
 
 def mark(each: Estimate, scale: AxisScale, y: float) -> str:

@@ -58,14 +58,14 @@ def heatmap(
         for j, column in enumerate(columns):
             x = left + cell * j
             parts.append(_square(cells.get((row, column)), x, y, cell, most))
-    said = "; ".join(
+    described = "; ".join(
         f"{names[row]} on {column} {cells[row, column].text}"
         for row in rows
         for column in columns
         if (row, column) in cells
     )
     size = (left + cell * len(columns), TOP + ROW * len(rows) + 4)
-    return drawing(*size, *parts, title=title, description=said, links=True)
+    return drawing(*size, *parts, title=title, description=described, links=True)
 
 
 def _square(each: Tint | None, x: float, y: float, wide: float, largest: float) -> str:

@@ -49,8 +49,8 @@ def ratios(
         parts += [line(x, TOP - 4, x, bottom, "zero"), text(x, 12, "start", "tick", "middle")]
     for index, values in enumerate(known.values()):
         parts.append(_row(names[index], values, scale, TOP + ROW * (index + 0.5), width))
-    said = "; ".join(f"{name}: mean {_mean(each):.3f}" for name, each in known.items())
-    return drawing(width, bottom + 40, *parts, title=title, description=said)
+    described = "; ".join(f"{name}: mean {_mean(each):.3f}" for name, each in known.items())
+    return drawing(width, bottom + 40, *parts, title=title, description=described)
 
 
 def _row(name: str, values: Sequence[float], scale: AxisScale, y: float, width: float) -> str:

@@ -3,7 +3,7 @@ import torch
 from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
-from depthpde.operators.dropout import dropout, supports
+from depthpde.layers.dropout import dropout, supports
 
 
 def drawn(u, share, seed=0):
