@@ -9,7 +9,7 @@ from depthpde.records.evidence import gather
 from depthpde.records.record import RESULT, STATUS, State, read_grid
 from depthpde.records.results import read_results
 from depthpde.report.tables import paired_table
-from depthpde.web.board import TOLD, draw_board
+from depthpde.web.board import MOST_SHOWN, draw_board
 from depthpde.web.index import Index
 from depthpde.web.pages import Pages
 from depthpde.web.states import STATE_BADGES
@@ -70,11 +70,11 @@ def test_runs_are_called_by_their_grid_and_else_by_themselves(results: Path) -> 
 
 
 def test_many_problems_are_counted_and_not_all_told(tmp_path: Path) -> None:
-    for number in range(TOLD + 7):
+    for number in range(MOST_SHOWN + 7):
         (tmp_path / "runs" / f"{number:016x}").mkdir(parents=True)
     board = draw_board(Index(tmp_path).look())
-    assert len(board.broken) == TOLD + 7
-    assert board.untold == 7
+    assert len(board.broken) == MOST_SHOWN + 7
+    assert board.not_shown == 7
     drawn = Pages("folder").piece("sections.html", "problems", board)
-    assert drawn.count("not a record") == TOLD
+    assert drawn.count("not a record") == MOST_SHOWN
     assert "and 7 more" in drawn

@@ -14,8 +14,8 @@ from depthpde.records.statistics.paired import mean
 from depthpde.web.index import Snapshot
 from depthpde.web.states import STATE_BADGES, StateBadge
 
-TOLD = 50
-"""Problems of one kind that a page tells one by one."""
+MOST_SHOWN = 50
+"""Problems of one kind that a page lists one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,21 +86,21 @@ class BoardView:
     """Path and reason of what could not be read."""
 
     @property
-    def told(self) -> int:
-        """How many problems of one kind a page tells."""
-        return TOLD
+    def shown(self) -> int:
+        """How many problems of one kind a page lists."""
+        return MOST_SHOWN
 
     @property
-    def untold(self) -> int:
-        """How many more problems there are than a page tells."""
-        return max(0, len(self.failures) - TOLD) + max(0, len(self.broken) - TOLD)
+    def not_shown(self) -> int:
+        """How many more problems there are than a page lists."""
+        return max(0, len(self.failures) - MOST_SHOWN) + max(0, len(self.broken) - MOST_SHOWN)
 
 
 def draw_board(snapshot: Snapshot) -> BoardView:
     """Arrange what is known for the first page."""
     states = snapshot.states()
-    asked = {cell.run for grid in snapshot.grids.values() for cell in grid.cells}
-    for run in asked:
+    planned = {cell.run for grid in snapshot.grids.values() for cell in grid.cells}
+    for run in planned:
         states.setdefault(run, State.PENDING)
     count = Counter(states.values())
     return BoardView(

@@ -26,7 +26,7 @@ from depthpde.web.runs import Curves, RunView, draw_run
 from depthpde.web.states import STATE_BADGES
 
 FRESH = 0.4
-"""Seconds for which a look at the folder serves everybody who asks."""
+"""Seconds for which one reading of the folder serves every request."""
 
 
 @dataclass
@@ -46,7 +46,7 @@ class Dashboard:
         self.pages = Pages(self.results.resolve().name)
 
     def start(self) -> None:
-        """Begin to read the folder before anybody asks."""
+        """Begin to read the folder before the first request."""
         threading.Thread(target=self.whole, daemon=True).start()
 
     def snapshot(self, *, more: bool = False) -> Snapshot:
@@ -187,7 +187,7 @@ class Dashboard:
             return self._page(
                 "wrong.html", error.status_code, here="", heading=heading, words=words
             )
-        words = f"This page could not be drawn ({type(error).__name__}); the terminal says where."
+        words = f"This page could not be drawn ({type(error).__name__}); the terminal shows where."
         return self._page("wrong.html", 500, here="", heading="500: our fault", words=words)
 
     def routes(self) -> list[Route]:

@@ -46,7 +46,7 @@ class ShownVerdict(NamedTuple):
 
 
 class DoctorEntry(NamedTuple):
-    """What the doctor said after one update."""
+    """The diagnosis after one update."""
 
     update: int | None
     verdicts: tuple[ShownVerdict, ...]
@@ -112,13 +112,13 @@ def last_verdicts(path: Path | None) -> DoctorEntry:
 
 
 def read_history(path: Path | None) -> list[DoctorEntry]:
-    """Return everything that the doctor said during a run; lines of another form are left out."""
+    """Return every diagnosis of a run; lines of another form are left out."""
     looks = (read_look(line) for line in read_tail(path, 0).lines)
     return [look for look in looks if look is not None]
 
 
 def read_look(line: Mapping[str, Any]) -> DoctorEntry | None:
-    """Read what the doctor said after one update; None where a line has another form."""
+    """Read the diagnosis after one update; None where a line has another form."""
     grades, values, evidence, series, missing = (
         _mapping(line.get(key))
         for key in ("verdicts", "values", "evidence", "series", "unmeasured")
@@ -130,8 +130,8 @@ def read_look(line: Mapping[str, Any]) -> DoctorEntry | None:
         value = values.get(condition)
         known = f"{value:.3g}, not beyond its bounds".replace("-", "−") if _is_number(value) else ""
         sign, tone = LOOKS.get(str(grade), ("·", "quiet"))
-        told = str(evidence.get(condition, known))
-        verdicts.append(ShownVerdict(str(grade), sign, tone, str(condition), told))
+        shown = str(evidence.get(condition, known))
+        verdicts.append(ShownVerdict(str(grade), sign, tone, str(condition), shown))
     sign, tone = LOOKS[UNMEASURED]
     verdicts += [
         ShownVerdict(UNMEASURED, sign, tone, str(row), str(why)) for row, why in missing.items()
@@ -195,14 +195,14 @@ def _filters(record: Record) -> tuple[Markup, ...]:
     if gains:
         title, x_label = "What each frequency is multiplied with", "frequency ω, radians per site"
         drawn.append(curves(gains, title=title, x_label=x_label, y_label="H(ω), measured"))
-    for place, said in measured_bands([record]).items():
+    for place, shares in measured_bands([record]).items():
         title = f"Energy by frequency band, {_place(place)}"
-        drawn.append(bars(BANDS, said, title=title, y_label=_place(place)))
+        drawn.append(bars(BANDS, shares, title=title, y_label=_place(place)))
     return tuple(Markup(each) for each in drawn)
 
 
 def _place(name: str) -> str:
-    """Call a layer by its place in the model, where its name tells it."""
+    """Call a layer by its place in the model, where its name shows it."""
     site = site_of(name)
     return name if site is None else site.words
 

@@ -28,7 +28,7 @@ POINTS = 1500
 
 
 class Event(NamedTuple):
-    """One thing to tell the page."""
+    """One message to the page."""
 
     name: str
     data: Any

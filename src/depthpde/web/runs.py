@@ -1,4 +1,4 @@
-"""The page of one run: how it stands, its curves, the doctor's verdicts, where it was computed."""
+"""The page of one run: its state, its curves, the doctor's verdicts, where it was computed."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class RunView:
 
 
 def draw_run(index: Index, snapshot: Snapshot, record: Record) -> RunView:
-    """Arrange what a record tells for its page."""
+    """Arrange a record for its page."""
     entry, result = snapshot.entries[record.id], record.result
     return RunView(
         run=record.id,
@@ -115,7 +115,7 @@ def _trivial(result: Mapping[str, Any] | None) -> tuple[dict[str, Any], ...]:
 
 
 def _result(result: Mapping[str, Any]) -> Facts:
-    """Say what came out, line by line; what a record does not tell is left out."""
+    """Return the result line by line; what a record lacks is left out."""
     facts: list[tuple[str, str]] = [("state", STATE_BADGES[State(result["status"])].words)]
     for split in ("test", "validation"):
         found = result.get(split)
@@ -140,9 +140,9 @@ def _environment(environment: Mapping[str, Any]) -> Facts:
     facts = []
     for name, value in environment.items():
         if isinstance(value, Mapping):
-            said = ", ".join(f"{key} {each}" for key, each in value.items() if each is not None)
+            text = ", ".join(f"{key} {each}" for key, each in value.items() if each is not None)
         else:
-            said = "" if value is None else str(value)
-        if said:
-            facts.append((plain(str(name)), said))
+            text = "" if value is None else str(value)
+        if text:
+            facts.append((plain(str(name)), text))
     return tuple(facts)

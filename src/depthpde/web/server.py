@@ -1,4 +1,4 @@
-"""From pages to a server: the guard in front, a socket that says which port is free."""
+"""From pages to a server: the guard in front, a socket on a free port."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from depthpde.web.dashboard import Dashboard
 from depthpde.web.security import Access, Guard
 
 PORTS = range(8765, 8865)
-"""Tried in turn where no port is asked for, so that two dashboards can stand side by side."""
+"""Tried in turn where no port is given, so that two dashboards can run side by side."""
 
 
 def build_app(dashboard: Dashboard, access: Access) -> ASGIApp:
@@ -24,7 +24,7 @@ def build_app(dashboard: Dashboard, access: Access) -> ASGIApp:
 
 
 def open_socket(host: str, port: int | None) -> socket.socket:
-    """Listen at an address, or say which port is free.
+    """Listen at an address; an error names a free port.
 
     Args:
         host: The address.
@@ -37,7 +37,7 @@ def open_socket(host: str, port: int | None) -> socket.socket:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             bound.bind((host, each))
-            bound.listen()  # whoever comes before the server stands waits, instead of failing
+            bound.listen()  # who connects before the server runs waits, instead of failing
         except OSError as error:
             bound.close()
             if error.errno != errno.EADDRINUSE:
