@@ -10,6 +10,11 @@ from torch import Tensor, nn
 
 from depthpde.errors import check_field, check_name, check_positive
 from depthpde.layers.diffusion import Diffusion, choose_scheme
+from depthpde.operators.boundary import is_alone
+from depthpde.operators.diffusion import filtering
+from depthpde.operators.diffusion.dispatch import open_edge_mask
+from depthpde.operators.diffusion.problem import accumulation_dtype
+from depthpde.operators.diffusion.taps import heat_taps, pad_taps
 from depthpde.operators.stability import Scheme
 from depthpde.shapes import Field, Mask, Segments
 
@@ -49,8 +54,10 @@ class MultiscaleDiffusion(nn.Module):
     (softmax of a linear map): the range is still never raised, the mean no longer conserved.
 
     A weighted sum of one-step diffusions of one stencil is *one* such diffusion,
-    Σ w_k (I + r_k L) = I + (Σ w_k r_k) L, so scales must differ in steps or dilation. Padding must
-    hold numbers while the weights learn: their gradient reads it, times zero.
+    Σ w_k (I + r_k L) = I + (Σ w_k r_k) L, so scales must differ in steps or dilation.
+
+    Equal steps are a filter, and so is a weighted sum of filters: on the CPU all ungated scales of
+    neighbouring sites are one pass over memory each way, whatever their number.
 
     >>> layer = dp.MultiscaleDiffusion(16, scales="fast slow")
     >>> layer(torch.randn(2, 10, 16)).shape
@@ -142,13 +149,79 @@ class MultiscaleDiffusion(nn.Module):
     ) -> Field:
         """Diffuse [batch, length, dim] → the same; see `Diffusion.forward`."""
         check_field("u", u, dim=self.dim)
-        logits = self.logits if self.gate is None else self.logits + self.gate(u)
+        first = self._each()[0]
+        if self._is_one_filter and u.device.type == "cpu" and not torch.compiler.is_exporting():
+            edges = open_edge_mask(
+                u, first.problem, valid_mask=valid_mask, segments=segments, row_length=row_length
+            )
+            return filtering.evolve(u, self.taps, edges, first.problem)
+        return self._by_members(u, valid_mask, segments, row_length)
+
+    @property
+    def taps(self) -> Tensor:
+        """The mix of all scales as one filter, [1, taps, dim], in float64."""
+        taps = [
+            pad_taps(
+                heat_taps(member.ratio.reshape(1, 1, -1), scale.steps, causal=self.is_causal),
+                self.reach,
+                causal=self.is_causal,
+            ).expand(1, -1, self.dim)
+            for member, scale in zip(self._each(), self.scales, strict=True)
+        ]
+        return torch.einsum("k,kntd->ntd", self.weights.double(), torch.stack(taps))
+
+    @property
+    def _is_one_filter(self) -> bool:
+        """Whether all scales step between neighbouring sites, with weights that no site chooses."""
+        problem = self._each()[0].problem
+        return (
+            self.gate is None
+            and self._each()[0].grid is None
+            and problem.scheme in (Scheme.EXPLICIT, Scheme.UPWIND)
+            and all(scale.dilation == 1 for scale in self.scales)
+        )
+
+    def _by_members(
+        self,
+        u: Field,
+        valid_mask: Mask | None,
+        segments: Segments | None,
+        row_length: int | None,
+    ) -> Field:
+        """Mix the members' results; what no scale changes (padding) is left alone to the bit."""
+        dtype = accumulation_dtype(u.dtype)  # differences outgrow half precision
+        alone = self._alone(u, valid_mask, segments, row_length)
+        field = u if alone is None else torch.where(alone, 0.0, u)
+        logits = self.logits if self.gate is None else self.logits + self.gate(field)
         weights = torch.softmax(logits, dim=-1)
-        change = torch.zeros_like(u)
+        change = torch.zeros_like(u, dtype=dtype)
         for k, member in enumerate(self._each()):
-            smooth = member(u, valid_mask, segments, row_length)
-            change = torch.addcmul(change, weights[..., k, None].to(u.dtype), smooth - u)
-        return u + change
+            gap = member(field, valid_mask, segments, row_length).to(dtype) - field.to(dtype)
+            change = torch.addcmul(change, weights[..., k, None].to(dtype), gap)
+        if alone is None:
+            return (field.to(dtype) + change).to(u.dtype)
+        return torch.where(alone, u, (field.to(dtype) + change).to(u.dtype))
+
+    def _alone(
+        self,
+        u: Field,
+        valid_mask: Mask | None,
+        segments: Segments | None,
+        row_length: int | None,
+    ) -> Tensor | None:
+        """Tell which sites exchange with none at any scale, [batch, length, 1]."""
+        if self._each()[0].grid is not None:
+            return None if valid_mask is None else ~valid_mask[..., None]
+        alone = None
+        for member in self._each():
+            edges = open_edge_mask(
+                u, member.problem, valid_mask=valid_mask, segments=segments, row_length=row_length
+            )
+            if edges is None:
+                return None
+            mine = is_alone(edges, u.shape[1], member.problem.dilation)
+            alone = mine if alone is None else alone & mine
+        return alone
 
     def transfer_function(self, omega: Tensor) -> Tensor:
         """Give H(ω) of the mix by formula, [modes, dim], complex."""

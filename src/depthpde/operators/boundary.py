@@ -14,6 +14,7 @@ from enum import StrEnum
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from depthpde.errors import check_mask, check_positive, check_sites
 from depthpde.shapes import Edges, Field, Mask, Segments
@@ -87,6 +88,18 @@ def open_edges(
     for condition in conditions[1:]:
         opened = opened & condition
     return opened
+
+
+def is_alone(edges: Edges, length: int, dilation: int = 1) -> Tensor:
+    """Tell which sites have no open edge, [batch, length, 1]: nothing may change them.
+
+    Args:
+        edges: True where an edge is open, [batch | 1, length − δ].
+        length: Number of sites.
+        dilation: Distance δ between neighbours.
+    """
+    gap = min(dilation, length)
+    return ~(F.pad(edges, (0, gap)) | F.pad(edges, (gap, 0)))[..., None]
 
 
 def _near(sites: Tensor, dilation: int) -> Tensor:

@@ -107,8 +107,12 @@ def check_ratio(ratio: Tensor, scheme: Scheme, dimensions: int = 1) -> Tensor:
         return ratio
     ends = torch.aminmax(_plain(ratio.detach()))
     low, high = ends.min.item(), ends.max.item()
-    if math.isnan(low) or math.isnan(high):
-        raise ValueError("`ratio` must be finite, got NaN; check the parameter it is made from")
+    for end in (low, high):
+        if not math.isfinite(end):
+            name = "NaN" if math.isnan(end) else f"{end:g}"
+            raise ValueError(
+                f"`ratio` must be finite, got {name}; check the parameter it is made from"
+            )
     stable = BOUNDS[scheme].stable / dimensions
     if low < 0 or high > stable * (1 + 1e-6):
         bound = f"[0, {stable:g}]" if math.isfinite(stable) else "[0, ∞)"

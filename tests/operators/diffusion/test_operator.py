@@ -272,18 +272,6 @@ def test_kernels_may_be_called_from_many_threads_at_once():
     assert all(torch.equal(result, wanted) for result in results)
 
 
-def test_numba_follows_the_number_of_torch_threads():
-    import numba
-
-    before = torch.get_num_threads()
-    try:
-        torch.set_num_threads(1)
-        diffuse(torch.zeros(1, 4, 2), 0.1)
-        assert numba.get_num_threads() == 1
-    finally:
-        torch.set_num_threads(before)
-
-
 @pytest.mark.parametrize(
     ("scheme", "grid"),
     [*((each, None) for each in SCHEMES), ("explicit", (3, 4)), ("exact", (3, 4))],

@@ -168,14 +168,42 @@ def test_image_rows_do_not_mix():
     torch.testing.assert_close(whole, rows, rtol=0, atol=1e-14)
 
 
-@pytest.mark.parametrize(("method", "scheme"), PATHS)
-def test_padding_keeps_its_values_and_tells_nothing(method, scheme):
-    u = cases.field(3, 12, 4)
+@pytest.mark.parametrize("beyond", [float("nan"), float("inf"), float("-inf")])
+@pytest.mark.parametrize(
+    ("method", "scheme"), [*PATHS, *((Method.REFERENCE, scheme) for scheme in Scheme)]
+)
+def test_padding_keeps_its_values_and_tells_nothing(method, scheme, beyond):
+    u, r = cases.field(3, 12, 4), torch.full((4,), 0.25, dtype=torch.float64)
     valid = cases.mask(u)
-    filled = u.masked_fill(~valid[..., None], float("nan"))
-    out = diffuse(filled, 0.25, steps=6, scheme=scheme, valid_mask=valid, method=method)
-    assert torch.isfinite(out[valid]).all()
-    assert torch.isnan(out[~valid]).all()
+
+    def run(u, r):
+        return diffuse(u, r, steps=6, scheme=scheme, valid_mask=valid, method=method)
+
+    out = run(u.masked_fill(~valid[..., None], beyond), r)
+    torch.testing.assert_close(out[valid], run(u, r)[valid], rtol=0, atol=1e-13)
+    torch.testing.assert_close(out[~valid], torch.full_like(out[~valid], beyond), equal_nan=True)
+
+
+@pytest.mark.parametrize("beyond", [float("nan"), float("inf")])
+@pytest.mark.parametrize("scheme", list(Scheme))
+def test_padding_tells_nothing_to_gradients_in_any_mode(scheme, beyond):
+    u, r = cases.field(3, 12, 4), torch.full((4,), 0.25, dtype=torch.float64)
+    valid = cases.mask(u)
+    weights = torch.where(valid[..., None], u.sin(), 0.0)
+    filled = u.masked_fill(~valid[..., None], beyond)
+
+    def loss(u, r):
+        out = diffuse(u, r, steps=2, scheme=scheme, valid_mask=valid)
+        return (torch.where(valid[..., None], out, 0.0) * weights).sum()
+
+    clean = torch.func.grad(loss, argnums=(0, 1))(u, r)
+    for got, wanted in zip(torch.func.grad(loss, argnums=(0, 1))(filled, r), clean, strict=True):
+        torch.testing.assert_close(got, wanted, rtol=0, atol=1e-13)
+    leaves = filled.clone().requires_grad_(), r.clone().requires_grad_()
+    for got, wanted in zip(torch.autograd.grad(loss(*leaves), leaves), clean, strict=True):
+        torch.testing.assert_close(got, wanted, rtol=0, atol=1e-13)
+    slope = torch.func.jvp(lambda r: loss(filled, r), (r,), (torch.ones_like(r),))[1]
+    torch.testing.assert_close(slope, clean[1].sum(), rtol=0, atol=1e-12)
 
 
 def test_auto_names_the_path_it_takes():

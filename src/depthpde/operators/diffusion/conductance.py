@@ -9,13 +9,12 @@ Cost on the CPU: one read of the field forward; one read and one write backward.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import torch
 from torch import Tensor
 
-from depthpde.operators.diffusion import kernels
 from depthpde.operators.diffusion.operator import needs_composite
+from depthpde.operators.diffusion.threads import kernel, launch, sum_kernel, tile_length
 from depthpde.operators.laplacian import difference
 from depthpde.shapes import Edges, Field
 
@@ -43,12 +42,12 @@ def composite(u: Field, weights: Tensor, edges: Edges | None = None) -> Tensor:
     return (gap**2 @ weights.to(dtype)[:, None]).to(u.dtype)
 
 
-@numba.njit(parallel=True, **kernels.SUM)
-def distance(u, weights, out, tile):  # type: ignore[no-untyped-def]
+@sum_kernel
+def distance(u, weights, out, tile, first, last):  # type: ignore[no-untyped-def]
     """Sum over the features of every edge."""
-    batch, length, dim = u.shape
+    _, length, dim = u.shape
     tiles = (length + tile - 1) // tile
-    for task in numba.prange(batch * tiles):
+    for task in range(first, last):
         b, start = task // tiles, (task % tiles) * tile
         for i in range(start, min(length - 1, start + tile)):
             near, far = u[b, i], u[b, i + 1]
@@ -59,11 +58,11 @@ def distance(u, weights, out, tile):  # type: ignore[no-untyped-def]
             out[b, i, 0] = total
 
 
-@numba.njit(parallel=True, **kernels.COMPILE)
-def distance_adjoint(h, u, weights, out, partial):  # type: ignore[no-untyped-def]
+@kernel
+def distance_adjoint(h, u, weights, out, partial, first, last):  # type: ignore[no-untyped-def]
     """Send the gradient of every edge to its two sites and to the weights."""
-    batch, length, dim = u.shape
-    for b in numba.prange(batch):
+    _, length, dim = u.shape
+    for b in range(first, last):
         total = np.zeros(dim, u.dtype)
         flux = np.zeros(dim, u.dtype)
         for i in range(length):
@@ -91,8 +90,9 @@ def _distance(u: Tensor, weights: Tensor) -> Tensor:
     out = torch.empty(u.shape[0], u.shape[1] - 1, 1, dtype=dtype)
     if out.numel():
         scale = weights.detach().to(dtype)
-        tile = kernels.tile_length(u.shape[0], u.shape[1])
-        kernels.launch(distance, *kernels.arrays(field, scale, out), tile)
+        tile = tile_length(u.shape[0], u.shape[1])
+        tasks = u.shape[0] * -(-u.shape[1] // tile)
+        launch(distance, tasks, u.numel(), field.numpy(), scale.numpy(), out.numpy(), tile)
     return out.to(u.dtype)
 
 
@@ -102,7 +102,8 @@ def _distance_adjoint(h: Tensor, u: Tensor, weights: Tensor) -> tuple[Tensor, Te
     field, pull = u.detach().to(dtype).contiguous(), h.detach().to(dtype).contiguous()
     out, partial = torch.empty_like(field), torch.zeros(u.shape[0], u.shape[2], dtype=dtype)
     scale = weights.detach().to(dtype)
-    kernels.launch(distance_adjoint, *kernels.arrays(pull, field, scale, out, partial))
+    arrays = (each.numpy() for each in (pull, field, scale, out, partial))
+    launch(distance_adjoint, u.shape[0], u.numel(), *arrays)
     return out.to(u.dtype), partial.sum(dim=0).to(weights.dtype)
 
 

@@ -9,19 +9,20 @@ rows and columns and is two passes of the spectral path. Masked sites are walls.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import torch
 from torch import Tensor
 
 from depthpde.errors import check_field, check_mask, check_one_of, check_positive
 from depthpde.operators.boundary import Boundary
-from depthpde.operators.diffusion import kernels, spectral
+from depthpde.operators.diffusion import spectral
 from depthpde.operators.diffusion.dispatch import Method, as_edges
+from depthpde.operators.diffusion.guard import checked
 from depthpde.operators.diffusion.operator import build
 from depthpde.operators.diffusion.problem import Problem, as_compute, sum_to
+from depthpde.operators.diffusion.threads import edge_array, kernel, launch
 from depthpde.operators.laplacian import incidence_matrix, laplacian_2d
-from depthpde.operators.stability import Scheme, check_ratio
+from depthpde.operators.stability import Scheme
 from depthpde.shapes import Edges, Field, Mask, PerEdge, PerFeature
 
 
@@ -69,8 +70,7 @@ def diffuse_2d(
             "`ratio` must be one number or one for each feature in two dimensions, "
             f"got shape {list(weights.shape)}"
         )
-    if not torch.compiler.is_compiling():
-        check_ratio(weights, problem.scheme, dimensions=2)
+    weights = checked(weights, problem.scheme, dimensions=2)
     chosen = check_one_of("method", method, Method)
     return diffuse_checked(u, weights, grid, valid_mask, problem, chosen)
 
@@ -183,14 +183,14 @@ def exact(u: Field, ratio: PerEdge, problem: Problem) -> Field:
     return columns.reshape(batch, width, height, dim).transpose(1, 2).reshape(u.shape)
 
 
-@numba.njit(parallel=True, **kernels.COMPILE)
-def step_2d(g, u, ratio, valid, out, partial, width):  # type: ignore[no-untyped-def]
+@kernel
+def step_2d(g, u, ratio, valid, out, partial, width, first, last):  # type: ignore[no-untyped-def]
     """Take one step of g; if `u` is given, also sum (g_j − g_i)(u_j − u_i) for each feature."""
-    batch, length, dim = g.shape
+    _, length, dim = g.shape
     height = length // width
     masked, adjoint = valid.shape[0] > 0, u.shape[0] > 0
     offsets = np.array([1, -1, width, -width])
-    for task in numba.prange(batch * height):
+    for task in range(first, last):
         b, y = task // height, task % height
         total = np.zeros(dim, g.dtype)
         r = np.empty(dim, g.dtype)
@@ -225,9 +225,9 @@ def _run(g: Field, u: Field | None, ratio: Tensor, mask: Mask | None, width: int
     out = torch.empty_like(g)
     partial = torch.zeros(g.shape[0], g.shape[1] // width, g.shape[2], dtype=g.dtype)
     field = g.new_zeros(0, 0, 0) if u is None else u
-    kernels.launch(
-        step_2d,
-        *kernels.arrays(g, field, ratio), kernels.edge_array(mask), *kernels.arrays(out, partial),
+    launch(
+        step_2d, g.shape[0] * (g.shape[1] // width), g.numel(),
+        g.numpy(), field.numpy(), ratio.numpy(), edge_array(mask), out.numpy(), partial.numpy(),
         width,
     )  # fmt: skip
     return out if u is None else partial.sum(dim=1, keepdim=True)

@@ -10,9 +10,10 @@ from torch import Tensor
 from depthpde.errors import check_field, check_one_of, check_positive
 from depthpde.operators.boundary import Boundary, count_edges, open_edges
 from depthpde.operators.diffusion import reference, stencil
+from depthpde.operators.diffusion.guard import checked
 from depthpde.operators.diffusion.operator import Evolve
 from depthpde.operators.diffusion.problem import Problem
-from depthpde.operators.stability import Scheme, check_ratio
+from depthpde.operators.stability import Scheme
 from depthpde.shapes import Edges, Field, Mask, PerEdge, PerFeature, Segments
 
 
@@ -89,9 +90,7 @@ def diffuse(
     edges = open_edge_mask(
         u, problem, valid_mask=valid_mask, segments=segments, row_length=row_length
     )
-    weights = as_edges(u, ratio, problem)
-    if not torch.compiler.is_compiling():
-        check_ratio(weights, problem.scheme)
+    weights = checked(as_edges(u, ratio, problem), problem.scheme)
     return evolve(u, weights, edges, problem, check_one_of("method", method, Method))
 
 
@@ -161,7 +160,16 @@ def open_edge_mask(
 def as_edges(u: Field, ratio: float | Tensor, problem: Problem) -> PerEdge:
     """Give any ratio the shape [batch | 1, edges | 1, dim | 1], or say what is wrong with it."""
     if not isinstance(ratio, Tensor):
+        if isinstance(ratio, bool) or not isinstance(ratio, int | float):
+            raise ValueError(
+                "`ratio` must be a number or a tensor, got "
+                f"{ratio!r} ({type(ratio).__name__}); use float(...) or torch.tensor(...)"
+            )
         ratio = torch.tensor(float(ratio), dtype=torch.float64, device=u.device).to(u.dtype)
+    elif not ratio.is_floating_point():
+        raise ValueError(
+            f"`ratio` must hold floating-point numbers, got {ratio.dtype}; use .float()"
+        )
     if ratio.ndim == 0:
         return ratio.reshape(1, 1, 1)
     batch, length, dim = u.shape

@@ -1,6 +1,7 @@
 """The explicit and the upwind step on the CPU, one pass over memory each way.
 
-    evolve   reads u once and writes it once for every four steps (one, if fewer are left)
+    evolve   reads u once and writes it once: one step by its stencil, several equal ones as one
+             filter (`taps`); a ratio of its own at each edge, and distant neighbours, step by step
     adjoint  uniform ratio: ∂/∂r (I + rM)^s = s M (I + rM)^{s−1}, since M commutes with itself, so
 
         grad_u = (Dᵀ)^s g        grad_r = s ⟨Mᵀ (Dᵀ)^{s−1} g, u⟩
@@ -8,7 +9,7 @@
     needs the input alone whatever the number of steps. A ratio of its own at each edge has no such
     shortcut: the intermediate fields are recomputed, step by step.
 
-No-flux and periodic ends; cut edges; float32 and float64 (half precision is summed in float32).
+No-flux and periodic ends; cut edges; every precision, half ones rounded once, at the store.
 """
 
 from __future__ import annotations
@@ -17,19 +18,25 @@ import torch
 from torch import Tensor
 
 from depthpde.operators.boundary import Boundary, count_edges
-from depthpde.operators.diffusion import kernels, stencil
+from depthpde.operators.diffusion import edge_steps, filtering, stencil, steps
+from depthpde.operators.diffusion.lanes import scalars, show
 from depthpde.operators.diffusion.operator import build
 from depthpde.operators.diffusion.problem import (
     Problem,
+    accumulation_dtype,
     as_compute,
     as_dtype,
     is_uniform,
     sum_to,
 )
+from depthpde.operators.diffusion.steps import DOWNWIND, SYMMETRIC, UPWIND
+from depthpde.operators.diffusion.taps import heat_taps
+from depthpde.operators.diffusion.threads import edge_array, launch, tile_length
 from depthpde.operators.stability import Scheme
 from depthpde.shapes import Edges, Field, PerEdge
 
-_SYMMETRIC, _UPWIND, _DOWNWIND = (1, 1), (1, 0), (0, 1)
+LONGEST = 64
+"""Steps of one filter; more are several filters, whose windows stay in the cache."""
 
 
 def supports(u: Field, problem: Problem) -> bool:
@@ -49,39 +56,41 @@ def _check(u: Field, problem: Problem) -> None:
 
 def _evolve(u: Field, ratio: PerEdge, edges: Edges | None, problem: Problem) -> Field:
     _check(u, problem)
-    field, ratio = as_compute(u.detach(), ratio.detach())
-    kind = _UPWIND if problem.scheme is Scheme.UPWIND else _SYMMETRIC
-    return as_dtype(_run(field, ratio, edges, problem, problem.steps, kind), u.dtype)
+    weights = as_dtype(ratio.detach(), accumulation_dtype(u.dtype))
+    kind = UPWIND if problem.scheme is Scheme.UPWIND else SYMMETRIC
+    if is_uniform(weights):
+        return _run(u.detach(), weights, edges, problem, problem.steps, kind, u.dtype)
+    field, weights = as_compute(u.detach(), weights)
+    return as_dtype(_run_by_edge(field, weights, edges, problem, problem.steps, kind), u.dtype)
 
 
 def _adjoint(
     g: Field, u: Field, ratio: PerEdge, edges: Edges | None, problem: Problem
 ) -> tuple[Field, PerEdge]:
     _check(u, problem)
-    field, weights = as_compute(u.detach(), ratio.detach())
-    grad = as_dtype(g.detach(), field.dtype).contiguous()
-    uniform = _adjoint_uniform if is_uniform(weights) else _adjoint_by_edge
-    grad_u, grad_ratio = uniform(grad, field.contiguous(), weights, edges, problem)
+    dtype = accumulation_dtype(u.dtype)
+    weights = as_dtype(ratio.detach(), dtype).contiguous()
+    field, grad = u.detach().contiguous(), g.detach().contiguous()
+    if is_uniform(weights):
+        grad_u, grad_ratio = _adjoint_uniform(grad, field, weights, edges, problem)
+    else:
+        grad_u, grad_ratio = _adjoint_by_edge(
+            as_dtype(grad, dtype), as_dtype(field, dtype), weights, edges, problem
+        )
     return as_dtype(grad_u, u.dtype), as_dtype(sum_to(grad_ratio, ratio.shape), ratio.dtype)
 
 
 def _adjoint_uniform(
     g: Field, u: Field, ratio: PerEdge, edges: Edges | None, problem: Problem
 ) -> tuple[Field, Tensor]:
-    kind = _DOWNWIND if problem.scheme is Scheme.UPWIND else _SYMMETRIC
-    g = _run(g, ratio, edges, problem, problem.steps - 1, kind)
+    kind = DOWNWIND if problem.scheme is Scheme.UPWIND else SYMMETRIC
+    if problem.steps > 1:  # what is between two passes keeps full precision
+        g = _run(g, ratio, edges, problem, problem.steps - 1, kind, ratio.dtype)
     batch, length, dim = u.shape
-    tile = kernels.tile_length(batch, length)
-    out = torch.empty_like(g)
-    partial = torch.empty(batch, -(-length // tile), dim, dtype=g.dtype)
-    periodic = problem.boundary is Boundary.PERIODIC
-    kernels.launch(
-        kernels.step_adjoint,
-        *kernels.arrays(g, u, ratio.contiguous()), kernels.edge_array(edges),
-        *kernels.arrays(out, partial),
-        problem.dilation, periodic, *_pair(g, kind), kernels.scalar(g, problem.steps), tile,
-    )  # fmt: skip
-    return out, partial
+    chunks = -(-length // tile_length(batch, length))
+    partial = torch.empty(batch * chunks, dim, dtype=ratio.dtype)
+    out = _step(g, u, ratio, edges, problem, kind, u.dtype, partial)
+    return out, partial.reshape(batch, chunks, dim).mul_(problem.steps)
 
 
 def _adjoint_by_edge(
@@ -90,17 +99,13 @@ def _adjoint_by_edge(
     upwind = problem.scheme is Scheme.UPWIND
     fields = [u]
     for _ in range(problem.steps - 1):
-        kind = _UPWIND if upwind else _SYMMETRIC
-        fields.append(_run(fields[-1], ratio, edges, problem, 1, kind))
-    kind = _DOWNWIND if upwind else _SYMMETRIC
+        kind = UPWIND if upwind else SYMMETRIC
+        fields.append(_run_by_edge(fields[-1], ratio, edges, problem, 1, kind))
+    kind = DOWNWIND if upwind else SYMMETRIC
     grad_ratio = torch.zeros(u.shape[0], *ratio.shape[1:], dtype=g.dtype)
     for field in reversed(fields):
-        kernels.launch(
-            kernels.edge_gradient,
-            *kernels.arrays(g, field), kernels.edge_array(edges), *kernels.arrays(grad_ratio),
-            problem.dilation, kernels.scalar(g, kind[0]),
-        )  # fmt: skip
-        g = _run(g, ratio, edges, problem, 1, kind)
+        edge_steps.add_gradient(g, field, edges, grad_ratio, problem.dilation, kind[0])
+        g = _run_by_edge(g, ratio, edges, problem, 1, kind)
     return g, grad_ratio
 
 
@@ -109,39 +114,68 @@ def _run(
     ratio: PerEdge,
     edges: Edges | None,
     problem: Problem,
-    steps: int,
+    count: int,
     kind: tuple[int, int],
+    dtype: torch.dtype,
 ) -> Field:
-    """Take some steps: four at a time where that is possible, else one by one."""
-    batch, length, _ = u.shape
-    if count_edges(length, problem.boundary, problem.dilation) == 0:
-        return u.contiguous()
-    u, ratio = u.contiguous(), ratio.contiguous()
-    uniform, opened = is_uniform(ratio), kernels.edge_array(edges)
-    periodic = problem.boundary is Boundary.PERIODIC
-    may_leap = uniform and kind == _SYMMETRIC and problem.dilation == 1 and not periodic
-    tile = kernels.tile_length(batch, length)
-    one_step = kernels.step if uniform else kernels.step_by_edge
-    while steps > 0:
-        out = torch.empty_like(u)
-        if may_leap and steps >= kernels.LEAP:
-            kernels.launch(
-                kernels.four_steps, *kernels.arrays(u, ratio), opened, *kernels.arrays(out), tile
-            )
-            steps -= kernels.LEAP
+    """Take some steps of one ratio: as filters where neighbours are next to each other."""
+    u = u.contiguous()
+    if count_edges(u.shape[1], problem.boundary, problem.dilation) == 0:
+        return as_dtype(u, dtype)
+    while count > 0:
+        several = min(count, LONGEST) if problem.dilation == 1 else 1
+        stored = dtype if several == count else ratio.dtype
+        if several == 1:
+            u = _step(u, None, ratio, edges, problem, kind, stored)
+        elif kind == DOWNWIND:
+            weights = heat_taps(ratio, several, causal=True)
+            u = filtering.pull(u, None, weights, edges, problem, stored)[0]
         else:
-            kernels.launch(
-                one_step,
-                *kernels.arrays(u, ratio), opened, *kernels.arrays(out),
-                problem.dilation, periodic, *_pair(u, kind), tile,
-            )  # fmt: skip
-            steps -= 1
-        u = out
+            weights = heat_taps(ratio, several, causal=kind == UPWIND)
+            u = filtering.apply(u, weights, edges, problem, stored)
+        count -= several
     return u
 
 
-def _pair(u: Field, kind: tuple[int, int]) -> tuple[object, object]:
-    return kernels.scalar(u, kind[0]), kernels.scalar(u, kind[1])
+def _step(
+    g: Field,
+    u: Field | None,
+    ratio: PerEdge,
+    edges: Edges | None,
+    problem: Problem,
+    kind: tuple[int, int],
+    dtype: torch.dtype,
+    partial: Tensor | None = None,
+) -> Field:
+    """Take one step of g; with u, also sum what it brings times u into `partial`."""
+    batch, length, dim = g.shape
+    out = torch.empty(g.shape, dtype=dtype)
+    tile = tile_length(batch, length)
+    sums = torch.empty(0, 0, dtype=ratio.dtype) if partial is None else partial
+    launch(
+        steps.step, batch * -(-length // tile), g.numel(),
+        show(g), show(g if u is None else u), ratio.contiguous().numpy(), edge_array(edges),
+        show(out), sums.numpy(), (batch, length, dim), problem.dilation,
+        problem.boundary is Boundary.PERIODIC, *scalars(ratio, *kind), tile,
+    )  # fmt: skip
+    return out
+
+
+def _run_by_edge(
+    u: Field,
+    ratio: PerEdge,
+    edges: Edges | None,
+    problem: Problem,
+    count: int,
+    kind: tuple[int, int],
+) -> Field:
+    """Take some steps with a ratio of its own at every edge."""
+    if count_edges(u.shape[1], problem.boundary, problem.dilation) == 0:
+        return u.contiguous()
+    periodic = problem.boundary is Boundary.PERIODIC
+    for _ in range(count):
+        u = edge_steps.take(u.contiguous(), ratio, edges, problem.dilation, periodic, kind)
+    return u
 
 
 evolve = build("diffuse", _evolve, _adjoint, stencil.evolve)

@@ -14,14 +14,16 @@ cut edges, any ratio. Second derivatives and forward mode go through the dense r
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import torch
 
-from depthpde.operators.boundary import Boundary, count_edges
-from depthpde.operators.diffusion import kernels, reference
+from depthpde.operators.boundary import Boundary, count_edges, is_alone
+from depthpde.operators.diffusion import edge_steps, reference
+from depthpde.operators.diffusion.lanes import scalars
 from depthpde.operators.diffusion.operator import build
 from depthpde.operators.diffusion.problem import Problem, as_compute, sum_to
+from depthpde.operators.diffusion.threads import edge_array, kernel, launch
+from depthpde.operators.diffusion.walls import is_open, row_of
 from depthpde.operators.stability import Scheme
 from depthpde.shapes import Edges, Field, PerEdge
 
@@ -37,21 +39,21 @@ def supports(u: Field, problem: Problem) -> bool:
     )
 
 
-@numba.njit(parallel=True, **kernels.COMPILE)
-def solve(y, ratio, edges, out, theta, dilation):  # type: ignore[no-untyped-def]
+@kernel
+def solve(y, ratio, edges, out, theta, dilation, first_task, last_task):  # type: ignore[no-untyped-def]
     """Solve (I − θL) x = y along every chain by elimination and back-substitution."""
-    batch, length, dim = y.shape
+    _, length, dim = y.shape
     blocks = (dim + BLOCK - 1) // BLOCK
     by_edge = ratio.shape[1] > 1
-    for task in numba.prange(batch * blocks):
+    for task in range(first_task, last_task):
         b, first = task // blocks, (task % blocks) * BLOCK
         width = min(BLOCK, dim - first)
         carry = np.zeros((length, BLOCK), y.dtype)
         below, above = np.zeros(BLOCK, y.dtype), np.zeros(BLOCK, y.dtype)
-        row_edges = kernels.row_of(edges, b)
+        row_edges = row_of(edges, b)
         for i in range(length):
-            is_left = i >= dilation and kernels.is_open(edges, row_edges, i - dilation)
-            is_right = i + dilation < length and kernels.is_open(edges, row_edges, i)
+            is_left = i >= dilation and is_open(edges, row_edges, i - dilation)
+            is_right = i + dilation < length and is_open(edges, row_edges, i)
             for d in range(width):
                 rd = (first + d) % ratio.shape[2]
                 rb = b % ratio.shape[0]
@@ -64,7 +66,7 @@ def solve(y, ratio, edges, out, theta, dilation):  # type: ignore[no-untyped-def
                 behind = below[d] * out[b, row, first + d] if is_left else below[d] * 0
                 out[b, i, first + d] = (y[b, i, first + d] + behind) / pivot
         for i in range(length - 1 - dilation, -1, -1):
-            if kernels.is_open(edges, row_edges, i):
+            if is_open(edges, row_edges, i):
                 for d in range(width):
                     out[b, i, first + d] += carry[i, d] * out[b, i + dilation, first + d]
 
@@ -72,16 +74,22 @@ def solve(y, ratio, edges, out, theta, dilation):  # type: ignore[no-untyped-def
 def _solve(u: Field, ratio: PerEdge, edges: Edges | None, problem: Problem) -> Field:
     theta = 1.0 if problem.scheme is Scheme.BACKWARD_EULER else 0.5
     out = torch.empty_like(u)
-    kernels.launch(
-        solve,
-        *kernels.arrays(u, ratio), kernels.edge_array(edges), out.numpy(),
-        kernels.scalar(u, theta), problem.dilation,
+    launch(
+        solve, u.shape[0] * -(-u.shape[2] // BLOCK), u.numel(),
+        u.numpy(), ratio.numpy(), edge_array(edges), out.numpy(),
+        *scalars(u, theta), problem.dilation,
     )  # fmt: skip
     return out
 
 
-def _finish(solution: Field, before: Field, problem: Problem) -> Field:
-    return solution if problem.scheme is Scheme.BACKWARD_EULER else 2 * solution - before
+def _finish(solution: Field, before: Field, edges: Edges | None, problem: Problem) -> Field:
+    if problem.scheme is Scheme.BACKWARD_EULER:
+        return solution
+    after = 2 * solution - before
+    if edges is None:
+        return after
+    alone = is_alone(edges, before.shape[1], problem.dilation)  # infinite padding stays itself
+    return torch.where(alone, before, after)
 
 
 def _check(u: Field, problem: Problem) -> None:
@@ -96,7 +104,7 @@ def _solutions(
     solutions = []
     for _ in range(problem.steps):
         solutions.append(_solve(u, ratio, edges, problem))
-        u = _finish(solutions[-1], u, problem)
+        u = _finish(solutions[-1], u, edges, problem)
     return u, solutions
 
 
@@ -105,7 +113,7 @@ def _evolve(u: Field, ratio: PerEdge, edges: Edges | None, problem: Problem) -> 
     field, ratio = as_compute(u.detach(), ratio.detach())
     for _ in range(problem.steps):
         solution = _solve(field.contiguous(), ratio.contiguous(), edges, problem)
-        field = _finish(solution, field, problem)
+        field = _finish(solution, field, edges, problem)
     return field.to(u.dtype)
 
 
@@ -120,12 +128,8 @@ def _adjoint(
     _, solutions = _solutions(field.contiguous(), weights, edges, problem)
     for solution in reversed(solutions):
         z = _solve(grad, weights, edges, problem)
-        kernels.launch(
-            kernels.edge_gradient,
-            *kernels.arrays(z, solution), kernels.edge_array(edges), grad_ratio.numpy(),
-            problem.dilation, kernels.scalar(z, 1.0),
-        )  # fmt: skip
-        grad = _finish(z, grad, problem)
+        edge_steps.add_gradient(z, solution, edges, grad_ratio, problem.dilation, 1.0)
+        grad = _finish(z, grad, edges, problem)
     return grad.to(u.dtype), sum_to(grad_ratio, ratio.shape).to(ratio.dtype)
 
 

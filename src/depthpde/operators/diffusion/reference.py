@@ -3,14 +3,17 @@
     L = −Gᵀ diag(r · open) G,    u ← S(L)^steps u
 
 Short, slow (O(n³)) and the judge of every other path. All schemes, ends, masks and ratios, with
-derivatives of every order and in every mode.
+derivatives of every order and in every mode. What stands beyond a wall is left out of the sums, not
+multiplied by zero: it may be no number.
 """
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
+from depthpde.operators.boundary import is_alone
 from depthpde.operators.diffusion.problem import Problem, as_compute
 from depthpde.operators.laplacian import incidence_matrix
 from depthpde.operators.stability import Scheme
@@ -23,7 +26,23 @@ def evolve(u: Field, ratio: PerEdge, edges: Edges | None, problem: Problem) -> F
     matrix = torch.linalg.matrix_power(
         step_matrix(u.shape[1], ratio, edges, problem), problem.steps
     )
-    return (matrix @ field.mT[..., None])[..., 0].mT.to(u.dtype)
+    if edges is None:
+        return (matrix @ field.mT[..., None])[..., 0].mT.to(u.dtype)
+    joined = are_joined(edges, u.shape[1], problem.dilation)[:, None]
+    alone = is_alone(edges, u.shape[1], problem.dilation)
+    rows = torch.where(joined, torch.where(alone, 0.0, field).mT[:, :, None], 0.0)
+    return torch.where(alone, u, (matrix * rows).sum(dim=-1).mT.to(u.dtype))
+
+
+def are_joined(edges: Edges, length: int, dilation: int = 1) -> Tensor:
+    """Tell which sites stand in one piece of a chain, [batch | 1, length, length]."""
+    walls = F.pad(~edges, (min(dilation, length), 0), value=True)
+    site = torch.arange(length, device=edges.device)
+    piece = torch.zeros(edges.shape[0], length, dtype=torch.long, device=edges.device)
+    for phase in range(min(dilation, length)):  # each phase is a chain of its own
+        own = site % dilation == phase
+        piece[:, own] = phase + dilation * walls[:, own].long().cumsum(dim=1)
+    return piece[:, :, None] == piece[:, None, :]
 
 
 def step_matrix(length: int, ratio: PerEdge, edges: Edges | None, problem: Problem) -> Tensor:

@@ -115,7 +115,7 @@ def _pieces(u: Field, edges: Edges | None, problem: Problem) -> list[tuple[Tenso
     starts = np.flatnonzero(~continues)
     lengths = np.diff(starts, append=batch * length)
     pieces = []
-    for n in np.unique(lengths):
+    for n in np.unique(lengths[lengths > 1]):  # a site alone keeps its value, whatever it is
         first = starts[lengths == n]
         sites = order[(first % length)[:, None] + np.arange(n)]
         rows = torch.from_numpy(first // length).to(u.device)

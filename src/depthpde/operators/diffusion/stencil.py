@@ -32,9 +32,10 @@ def evolve(u: Field, ratio: PerEdge, edges: Edges | None, problem: Problem) -> F
 
 
 def _step(u: Field, ratio: PerEdge, edges: Edges | None, problem: Problem) -> Field:
-    flux = ratio * difference(u, problem.boundary, problem.dilation)
-    if edges is not None:
-        flux = torch.where(edges[..., None], flux, 0.0)
+    change = difference(u, problem.boundary, problem.dilation)
+    if edges is not None:  # before the product: its gradient by the ratio reads the change
+        change = torch.where(edges[..., None], change, 0.0)
+    flux = ratio * change
     if problem.scheme is Scheme.UPWIND:
         return u - F.pad(flux, (0, 0, problem.dilation, 0))
     return u + divergence(flux, problem.boundary, problem.dilation)

@@ -1,0 +1,236 @@
+"""Several numbers that pass the processor together, whatever precision they are stored in.
+
+    x = load(array, at)        N numbers from place `at` on, in the precision of computation
+    store(array, at, x)        the same numbers, rounded once to the precision of storage
+
+Storage is float64, float32, bfloat16 (shown to numba as uint16) or float16 (shown as int16);
+computation is float64 for float64 and float32 for the rest. N fills the widest registers of this
+processor: `width(array)`. Written as LLVM instructions, since a compiler that looks for such
+groups by itself gives up on loops that keep a dozen of them in registers.
+"""
+
+# mypy: disable-error-code="untyped-decorator"
+from __future__ import annotations
+
+from typing import Any
+
+import llvmlite.binding as llvm
+import numpy as np
+import torch
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic, models, register_model
+from numpy.typing import NDArray
+from torch import Tensor
+
+REGISTER = 64 if llvm.get_host_cpu_features().get("avx512f") else 32
+"""Bytes in one register of this processor, at least those of two of the narrower kind."""
+FLOATS = REGISTER // 4
+
+_CONTRACT = ("contract",)  # a product and a sum may be one instruction, rounded once
+_I16, _I32, _F16, _F32 = ir.IntType(16), ir.IntType(32), ir.HalfType(), ir.FloatType()
+_VIEWS = {torch.bfloat16: torch.uint16, torch.float16: torch.int16}
+
+
+def show(tensor: Tensor) -> NDArray[Any]:
+    """Show a contiguous CPU tensor to numba as one flat array, without a copy."""
+    view = _VIEWS.get(tensor.dtype)
+    return (tensor if view is None else tensor.view(view)).numpy().reshape(-1)
+
+
+class Lanes(types.Type):  # type: ignore[misc]
+    """The numba type of N numbers of one precision of computation."""
+
+    def __init__(self, scalar: types.Float) -> None:
+        self.scalar = scalar
+        super().__init__(name=f"Lanes({scalar})")
+
+
+@register_model(Lanes)
+class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]
+    def __init__(self, manager: Any, kind: Lanes) -> None:
+        super().__init__(manager, kind, ir.VectorType(_llvm_float(kind.scalar), _count(kind)))
+
+
+def _llvm_float(scalar: types.Float) -> ir.Type:
+    return ir.DoubleType() if scalar == types.float64 else _F32
+
+
+def _count(kind: Lanes) -> int:
+    return REGISTER * 8 // int(kind.scalar.bitwidth)
+
+
+def _computed(stored: types.Type) -> types.Float:
+    return types.float64 if stored == types.float64 else types.float32
+
+
+def _vector(scalar: ir.Type, count: int | None) -> ir.Type:
+    return scalar if count is None else ir.VectorType(scalar, count)
+
+
+def _constant(value: int, count: int | None) -> ir.Constant:
+    return ir.Constant(_vector(_I32, count), value if count is None else [value] * count)
+
+
+def _widen(builder: Any, stored: types.Type, value: Any, count: int | None) -> Any:
+    """Turn stored bits into numbers to compute with."""
+    if stored == types.uint16:  # a bfloat16 is the upper half of a float32
+        bits = builder.shl(builder.zext(value, _vector(_I32, count)), _constant(16, count))
+        return builder.bitcast(bits, _vector(_F32, count))
+    if stored == types.int16:
+        return builder.fpext(builder.bitcast(value, _vector(_F16, count)), _vector(_F32, count))
+    return value
+
+
+def _narrow(builder: Any, stored: types.Type, value: Any, count: int | None) -> Any:
+    """Round numbers to the nearest that can be stored, to even where two are as near."""
+    if stored == types.uint16:
+        bits = builder.bitcast(value, _vector(_I32, count))
+        high = builder.lshr(bits, _constant(16, count))
+        odd = builder.and_(high, _constant(1, count))
+        up = builder.add(builder.add(bits, _constant(0x7FFF, count)), odd)
+        no_number = builder.fcmp_unordered("uno", value, value)
+        rounded = builder.lshr(up, _constant(16, count))
+        result = builder.select(no_number, _constant(0x7FC0, count), rounded)
+        return builder.trunc(result, _vector(_I16, count))
+    if stored == types.int16:
+        return builder.bitcast(builder.fptrunc(value, _vector(_F16, count)), _vector(_I16, count))
+    return value
+
+
+def _place(context: Any, builder: Any, kind: types.Array, args: Any, count: int | None) -> Any:
+    data = context.make_array(kind)(context, builder, args[0]).data
+    wanted = _vector(context.get_data_type(kind.dtype), count).as_pointer()
+    return builder.bitcast(builder.gep(data, [args[1]]), wanted)
+
+
+def _reader(array: types.Array, kind: types.Type, count: int | None) -> Any:
+    def make(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        place = _place(context, builder, array, args, count)
+        value = builder.load(place, align=array.dtype.bitwidth // 8)
+        return _widen(builder, array.dtype, value, count)
+
+    return kind(array, types.intp), make
+
+
+def _writer(array: types.Array, kind: types.Type, count: int | None) -> Any:
+    def make(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        place = _place(context, builder, array, args, count)
+        value = _narrow(builder, array.dtype, args[2], count)
+        builder.store(value, place, align=array.dtype.bitwidth // 8)
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, kind), make
+
+
+@intrinsic
+def load(_: Any, array: types.Array, at: types.Integer) -> Any:
+    """Read N numbers from place `at` on."""
+    kind = Lanes(_computed(array.dtype))
+    return _reader(array, kind, _count(kind))
+
+
+@intrinsic
+def store(_: Any, array: types.Array, at: types.Integer, value: Lanes) -> Any:
+    """Write N numbers from place `at` on, rounded once."""
+    return _writer(array, value, _count(value))
+
+
+@intrinsic
+def get(_: Any, array: types.Array, at: types.Integer) -> Any:
+    """Read one number."""
+    return _reader(array, _computed(array.dtype), None)
+
+
+@intrinsic
+def put(_: Any, array: types.Array, at: types.Integer, value: types.Float) -> Any:
+    """Write one number, rounded once."""
+    return _writer(array, _computed(array.dtype), None)
+
+
+@intrinsic
+def width(_: Any, array: types.Array) -> Any:
+    """Give N for an array of this precision."""
+    count = _count(Lanes(_computed(array.dtype)))
+    return types.intp(array), lambda *_: ir.Constant(ir.IntType(64), count)
+
+
+@intrinsic
+def zeros(_: Any, array: types.Array) -> Any:
+    """Give N zeros."""
+    kind = Lanes(_computed(array.dtype))
+
+    def make(context: Any, *_: Any) -> Any:
+        return ir.Constant(context.get_value_type(kind), None)
+
+    return kind(array), make
+
+
+@intrinsic
+def spread(_: Any, array: types.Array, value: types.Float) -> Any:
+    """Give one number N times."""
+    kind = Lanes(_computed(array.dtype))
+
+    def make(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        vector = context.get_value_type(kind)
+        one = builder.insert_element(ir.Constant(vector, ir.Undefined), args[1], _I32(0))
+        mask = ir.Constant(ir.VectorType(_I32, _count(kind)), None)
+        return builder.shuffle_vector(one, ir.Constant(vector, ir.Undefined), mask)
+
+    return kind(array, kind.scalar), make
+
+
+@intrinsic
+def total(_: Any, value: Lanes) -> Any:
+    """Sum the N numbers, halves first."""
+
+    def make(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        vector, count = args[0], _count(value)
+        while count > 1:
+            count //= 2
+            index = ir.VectorType(_I32, count)
+            halves = [
+                builder.shuffle_vector(
+                    vector, vector, ir.Constant(index, list(range(first, first + count)))
+                )
+                for first in (0, count)
+            ]
+            vector = builder.fadd(*halves)
+        return builder.extract_element(vector, _I32(0))
+
+    return value.scalar(value), make
+
+
+@intrinsic
+def plus(_: Any, a: Lanes, b: Lanes) -> Any:
+    """Give a + b."""
+    return a(a, b), lambda context, builder, signature, args: builder.fadd(*args, flags=_CONTRACT)
+
+
+@intrinsic
+def minus(_: Any, a: Lanes, b: Lanes) -> Any:
+    """Give a − b."""
+    return a(a, b), lambda context, builder, signature, args: builder.fsub(*args, flags=_CONTRACT)
+
+
+@intrinsic
+def times(_: Any, a: Lanes, b: Lanes) -> Any:
+    """Give a · b."""
+    return a(a, b), lambda context, builder, signature, args: builder.fmul(*args, flags=_CONTRACT)
+
+
+@intrinsic
+def fma(_: Any, a: Lanes, b: Lanes, c: Lanes) -> Any:
+    """Give a · b + c."""
+
+    def make(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        product = builder.fmul(args[0], args[1], flags=_CONTRACT)
+        return builder.fadd(product, args[2], flags=_CONTRACT)
+
+    return a(a, b, c), make
+
+
+def scalars(like: Tensor, *values: float) -> tuple[np.floating[Any], ...]:
+    """Give numbers in a tensor's own precision, so that nothing is promoted."""
+    kind = np.float64 if like.dtype == torch.float64 else np.float32
+    return tuple(kind(value) for value in values)

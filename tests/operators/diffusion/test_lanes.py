@@ -1,0 +1,55 @@
+"""Every 16-bit number goes in and out unchanged, and rounding is torch's own, to the bit."""
+
+from __future__ import annotations
+
+import numba
+import pytest
+import torch
+
+from depthpde.operators.diffusion.lanes import FLOATS, get, load, put, show, spread, store, total
+
+
+@numba.njit
+def convert(source, out, n):
+    step = FLOATS
+    for at in range(0, n - step + 1, step):
+        store(out, at, load(source, at))
+    for at in range(n - n % step, n):
+        put(out, at, get(source, at))
+
+
+@numba.njit
+def sum_of(source, one):
+    return total(load(source, 0)), total(spread(source, one))
+
+
+def every_number(dtype: torch.dtype) -> torch.Tensor:
+    return torch.arange(-(2**15), 2**15, dtype=torch.int32).to(torch.int16).view(dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_every_stored_number_is_read_exactly_and_written_back(dtype):
+    numbers, wide, back = every_number(dtype), torch.empty(2**16), torch.empty(2**16, dtype=dtype)
+    convert(show(numbers), show(wide), 2**16)
+    torch.testing.assert_close(wide, numbers.float(), rtol=0, atol=0, equal_nan=True)
+    convert(show(wide), show(back), 2**16)
+    torch.testing.assert_close(back, numbers, rtol=0, atol=0, equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_rounding_is_that_of_torch_ties_and_overflow_included(dtype):
+    near = every_number(dtype).float()
+    bits = near[torch.isfinite(near)].view(torch.int32)
+    half = 1 << (15 if dtype is torch.bfloat16 else 12)
+    wide = torch.cat([(bits + shift).view(torch.float32) for shift in (half - 1, half, half + 1)])
+    wide = torch.cat((wide, torch.tensor([3.4e38, -3.4e38, 65519.9, 65520.0])))[: 2**17 + 5]
+    got = torch.empty(len(wide), dtype=dtype)
+    convert(show(wide), show(got), len(wide))
+    torch.testing.assert_close(got, wide.to(dtype), rtol=0, atol=0, equal_nan=True)
+
+
+def test_sums_all_lanes():
+    numbers = torch.arange(float(FLOATS))
+    got, ones = sum_of(show(numbers), 1.5)
+    assert got == FLOATS * (FLOATS - 1) / 2
+    assert ones == 1.5 * FLOATS
