@@ -41,6 +41,7 @@ from depthpde.layers.multiscale import MultiscaleDiffusion as MultiscaleDiffusio
 from depthpde.layers.reaction import FeedForward as FeedForward
 from depthpde.layers.registry import LayerConfig as LayerConfig
 from depthpde.layers.stabilizer import Stabilizer as Stabilizer
+from depthpde.layers.stencil import LearnedStencil as LearnedStencil
 from depthpde.models.classifier import Classifier as Classifier
 from depthpde.models.config import ModelConfig as ModelConfig
 from depthpde.models.cost import cost as cost

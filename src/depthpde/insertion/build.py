@@ -95,9 +95,9 @@ def is_causal(layer: nn.Module, dim: int) -> bool:
 def _named(kind: LayerKind, slot: Slot, initial_ratio: float) -> nn.Module:
     config = LayerConfig(kind=kind, initial_ratio=initial_ratio)
     if kind is LayerKind.DEPTHWISE_CONV:
-        config = LayerConfig(kind=kind, start=Start.IDENTITY)
-        if initial_ratio != 0.0:
-            config = LayerConfig(kind=kind, start=Start.BLUR, initial_ratio=initial_ratio)
+        config = _started(kind, Start.BLUR, initial_ratio)
+    if kind is LayerKind.LEARNED_STENCIL:
+        config = _started(kind, Start.HEAT, initial_ratio)
     return build_layer(
         config,
         slot.dim,
@@ -105,3 +105,10 @@ def _named(kind: LayerKind, slot: Slot, initial_ratio: float) -> nn.Module:
         grid=slot.grid if kind in PLANE_KINDS else None,
         num_heads=slot.num_heads,
     )
+
+
+def _started(kind: LayerKind, start: Start, initial_ratio: float) -> LayerConfig:
+    """Return a convolution that starts as smoothing, or as the identity where the ratio is 0."""
+    if initial_ratio == 0.0:
+        return LayerConfig(kind=kind, start=Start.IDENTITY)
+    return LayerConfig(kind=kind, start=start, initial_ratio=initial_ratio)

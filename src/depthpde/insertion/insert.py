@@ -73,7 +73,8 @@ def insert(
     Args:
         model: The model, or the part of it that holds the blocks.
         position: Which of the seven positions.
-        layer: A name ("diffusion", "adaptive", "multiscale", "depthwise_conv", "token_shift"), or
+        layer: A name ("diffusion", "adaptive", "multiscale", "depthwise_conv", "token_shift",
+            "learned_stencil"), or
             a function called as ``layer(dim, causal=…)`` that builds a module with
             ``forward(u, valid_mask)``; it starts where the function lets it start.
         route: Branch or stream; by default the position's own.

@@ -26,7 +26,11 @@ class Start(StrEnum):
     """What a convolution does before it has learned anything."""
 
     IDENTITY = "identity"
+    """Nothing."""
     BLUR = "blur"
+    """One step of diffusion."""
+    HEAT = "heat"
+    """As many steps of diffusion as it reaches sites; for `LearnedStencil`."""
 
 
 class DepthwiseConv(nn.Module):
@@ -68,6 +72,11 @@ class DepthwiseConv(nn.Module):
         if width % 2 == 0:
             raise ValueError(f"`width` must be odd, got {width}; use {width - 1} or {width + 1}")
         self.start, self.is_causal = check_one_of("start", start, Start), causal
+        if self.start is Start.HEAT:
+            raise ValueError(
+                "`start` must be 'identity' or 'blur' for a convolution, got 'heat'; "
+                "use LearnedStencil(bound=None), which starts as heat flow"
+            )
         self.start_ratio = check_range("start_ratio", start_ratio, 0.0, 0.5)
         self.weight = nn.Parameter(torch.empty(width, dim, device=device, dtype=dtype))
         self.reset_parameters()

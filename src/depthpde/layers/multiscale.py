@@ -14,7 +14,7 @@ from depthpde.operators.boundary import is_alone
 from depthpde.operators.diffusion import filtering
 from depthpde.operators.diffusion.dispatch import open_edge_mask
 from depthpde.operators.diffusion.problem import accumulation_dtype
-from depthpde.operators.diffusion.taps import heat_taps, pad_taps
+from depthpde.operators.diffusion.taps import mixed_taps
 from depthpde.operators.stability import Scheme
 from depthpde.shapes import Field, Mask, Segments
 
@@ -160,15 +160,8 @@ class MultiscaleDiffusion(nn.Module):
     @property
     def taps(self) -> Tensor:
         """The mix of all scales as one filter, [1, taps, dim], in float64."""
-        taps = [
-            pad_taps(
-                heat_taps(member.ratio.reshape(1, 1, -1), scale.steps, causal=self.is_causal),
-                self.reach,
-                causal=self.is_causal,
-            ).expand(1, -1, self.dim)
-            for member, scale in zip(self._each(), self.scales, strict=True)
-        ]
-        return torch.einsum("k,kntd->ntd", self.weights.double(), torch.stack(taps))
+        steps = tuple(scale.steps for scale in self.scales)
+        return mixed_taps(self.ratio, self.weights, steps, self.is_causal)
 
     @property
     def _is_one_filter(self) -> bool:

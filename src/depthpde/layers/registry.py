@@ -15,6 +15,7 @@ from depthpde.layers.controls import Blur, DepthwiseConv, ExponentialAverage, St
 from depthpde.layers.diffusion import AdaptiveDiffusion, Diffusion, choose_scheme
 from depthpde.layers.multiscale import DiffusionScale, MultiscaleDiffusion, read_scales
 from depthpde.layers.ratio import Per, layer_bound
+from depthpde.layers.stencil import LearnedStencil
 from depthpde.operators.boundary import Boundary
 from depthpde.operators.stability import Scheme
 
@@ -29,6 +30,7 @@ class LayerKind(StrEnum):
     BLUR = "blur"
     EXPONENTIAL_AVERAGE = "exponential_average"
     TOKEN_SHIFT = "token_shift"
+    LEARNED_STENCIL = "learned_stencil"
 
 
 KINDS: dict[LayerKind, tuple[type[nn.Module], dict[str, str]]] = {
@@ -65,9 +67,13 @@ KINDS: dict[LayerKind, tuple[type[nn.Module], dict[str, str]]] = {
     LayerKind.BLUR: (Blur, {"steps": "steps", "initial_ratio": "ratio"}),
     LayerKind.EXPONENTIAL_AVERAGE: (ExponentialAverage, {"initial_ratio": "initial_memory"}),
     LayerKind.TOKEN_SHIFT: (TokenShift, {"initial_ratio": "initial_ratio"}),
+    LayerKind.LEARNED_STENCIL: (
+        LearnedStencil,
+        {"steps": "reach", "start": "start", "initial_ratio": "start_ratio"},
+    ),
 }
 """The class of every kind, and which settings it takes under which name."""
-PLANE_KINDS = frozenset((LayerKind.DIFFUSION, LayerKind.MULTISCALE))
+PLANE_KINDS = (LayerKind.DIFFUSION, LayerKind.MULTISCALE, LayerKind.LEARNED_STENCIL)
 """Kinds that act over the plane of an image; the others act along its rows."""
 FIXED_KINDS = frozenset((LayerKind.BLUR, LayerKind.EXPONENTIAL_AVERAGE))
 """Kinds that are never the identity."""
@@ -151,7 +157,8 @@ def initial_ratio(layer: LayerConfig, *, causal: bool, dimensions: int = 1) -> f
         return layer_bound(scheme, layer.bound, dimensions) / 2
     if layer.kind in (LayerKind.EXPONENTIAL_AVERAGE, LayerKind.TOKEN_SHIFT):
         return 1 / 4
-    return 1 / 4 if causal and layer.kind is LayerKind.BLUR else 1 / 8
+    heats = layer.kind in (LayerKind.BLUR, LayerKind.LEARNED_STENCIL)
+    return 1 / 4 if causal and heats else 1 / 8
 
 
 def build_layer(
@@ -195,7 +202,7 @@ def build_layer(
         if layer.kind not in PLANE_KINDS:
             raise ValueError(
                 f"`geometry` must be 'line' or 'rows' for the layer {str(layer.kind)!r}, got "
-                "'plane'; only diffusion and multiscale know two dimensions"
+                f"'plane'; only {', '.join(PLANE_KINDS)} know two dimensions"
             )
         settings["grid"] = grid
     return made(dim, **settings)

@@ -263,6 +263,8 @@ def _layer_parameters(
         return scales * (features + 1) + (scales * features if layer.gated else 0)
     if layer.kind is LayerKind.DEPTHWISE_CONV:
         return _width(layer) * features
+    if layer.kind is LayerKind.LEARNED_STENCIL:
+        return _filter_taps(layer.steps or 16, config) * features
     if layer.kind is LayerKind.ADAPTIVE:
         return features + 1
     return 0 if layer.kind is LayerKind.BLUR else features
@@ -276,6 +278,10 @@ def _layer_operations(layer: LayerConfig, config: ModelConfig, sites: int) -> in
         return (1 if config.causal else 2) * 2 * max(1, math.ceil(math.log2(sites)))
     if layer.kind is LayerKind.TOKEN_SHIFT:
         return 2
+    if layer.kind is LayerKind.LEARNED_STENCIL:
+        return _filter_taps(layer.steps or 16, config) * (1 if config.plane is None else 2)
+    if _is_one_filter(layer, config):
+        return _filter_taps(max(_scales(layer)), config)
     taps = {
         Scheme.EXPLICIT: 3 if config.plane is None else 5,
         Scheme.UPWIND: 2,
@@ -292,8 +298,14 @@ def _layer_operations(layer: LayerConfig, config: ModelConfig, sites: int) -> in
 
 def _layer_kept(layer: LayerConfig, config: ModelConfig, size: int, rows: int, sites: int) -> int:
     """Return how many numbers a layer keeps for backward, given the size of its field."""
-    if layer.kind is LayerKind.MULTISCALE:
+    if layer.kind is LayerKind.MULTISCALE and not _is_one_filter(layer, config):
         return (1 + len(_scales(layer))) * size
+    features = size // (rows * sites)
+    if _is_one_filter(layer, config):  # the taps are kept in float64
+        return size + 2 * _filter_taps(max(_scales(layer)), config) * features
+    if layer.kind is LayerKind.LEARNED_STENCIL:
+        taps = _filter_taps(layer.steps or 16, config) * features
+        return taps + size * (1 if config.plane is None else 2)
     if layer.kind is LayerKind.DEPTHWISE_CONV:
         return _width(layer) * size
     if layer.kind is LayerKind.ADAPTIVE:
@@ -304,6 +316,21 @@ def _layer_kept(layer: LayerConfig, config: ModelConfig, size: int, rows: int, s
         once = size * (shorter + len(gaps) + 2) + size / rows * shorter
         return int((1 if config.causal else 2) * once)
     return size
+
+
+def _filter_taps(reach: int, config: ModelConfig) -> int:
+    return reach + 1 if config.causal else 2 * reach + 1
+
+
+def _is_one_filter(layer: LayerConfig, config: ModelConfig) -> bool:
+    """Tell whether all scales of a layer are one pass over memory; see `MultiscaleDiffusion`."""
+    return (
+        layer.kind is LayerKind.MULTISCALE
+        and not layer.gated
+        and config.plane is None
+        and choose_scheme(layer.scheme, causal=config.causal) in (Scheme.EXPLICIT, Scheme.UPWIND)
+        and all(each.dilation == 1 for each in read_scales(layer.scales or "fast medium slow"))
+    )
 
 
 def _scales(layer: LayerConfig) -> list[int]:

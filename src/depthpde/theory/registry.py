@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from depthpde.theory import stencil_maximum, stencil_norm
 from depthpde.theory.claim import Claim
 from depthpde.theory.diffusion import (
     adaptive,
@@ -40,6 +41,8 @@ CLAIMS: dict[str, Claim] = {
         multiscale.CLAIM,
         collapse.CLAIM,
         upwind.CLAIM,
+        stencil_maximum.CLAIM,
+        stencil_norm.CLAIM,
         perturbation.CLAIM,
         commutation.CLAIM,
         gradient_flow.CLAIM,

@@ -16,7 +16,7 @@ EVERYWHERE = (
     "after_ffn",
     "between_blocks",
 )
-LAYERS = ("diffusion", "adaptive", "multiscale", "depthwise_conv", "token_shift")
+LAYERS = ("diffusion", "adaptive", "multiscale", "depthwise_conv", "token_shift", "learned_stencil")
 
 
 def smoothed(name, layer="diffusion"):

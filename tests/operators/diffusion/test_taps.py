@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from torch.autograd import gradcheck
+from torch.autograd import gradcheck, gradgradcheck
 
-from depthpde.operators.diffusion.taps import heat_taps, pad_taps
+from depthpde.operators.diffusion.taps import heat_taps, mixed_taps, pad_taps
 
 
 @pytest.mark.parametrize("steps", [1, 2, 3, 16, 64])
@@ -49,3 +49,16 @@ def test_padding_leaves_the_filter_as_it_is():
     assert torch.equal(
         pad_taps(heat_taps(r, 2, causal=True), 4, causal=True)[:, 2:], heat_taps(r, 2, causal=True)
     )
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_mixed_scales_are_the_weighted_sum_with_derivatives_of_first_and_second_order(causal):
+    ratios = torch.tensor([[0.1, 0.2], [0.3, 0.4]], dtype=torch.float64, requires_grad=True)
+    weights = torch.tensor([0.25, 0.75], dtype=torch.float64, requires_grad=True)
+    wanted = sum(
+        w * pad_taps(heat_taps(r[None, None], s, causal=causal), 3, causal=causal)
+        for r, w, s in zip(ratios, weights, (1, 3), strict=True)
+    )
+    torch.testing.assert_close(mixed_taps(ratios, weights, (1, 3), causal), wanted)
+    assert gradcheck(lambda r, w: mixed_taps(r, w, (1, 3), causal), (ratios, weights))
+    assert gradgradcheck(lambda r, w: mixed_taps(r, w, (1, 3), causal), (ratios, weights))

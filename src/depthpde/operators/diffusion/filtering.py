@@ -128,3 +128,8 @@ def _sources(j: Tensor, low: Tensor, high: Tensor, kind: int) -> Tensor:
 
 
 evolve = build("filter", apply, pull, composite)
+
+
+def convolve(u: Field, taps: Tensor, edges: Edges | None, problem: Problem) -> Field:
+    """Filter a field on any device: by the compiled kernels on the CPU, else by gathers."""
+    return (evolve if u.device.type == "cpu" else composite)(u, taps, edges, problem)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -34,6 +35,50 @@ def heat_taps(ratio: Tensor, steps: int, *, causal: bool = False) -> Tensor:
         return shares.flip(1)
     half = walks @ shares  # from the centre outwards
     return torch.cat((half[:, 1:].flip(1), half), dim=1)
+
+
+def mixed_taps(ratios: Tensor, weights: Tensor, steps: tuple[int, ...], causal: bool) -> Tensor:
+    """Give the taps of a weighted sum of scales, [1, taps, dim]; backward keeps nothing else.
+
+        Σ_k w_k D(r_k)^{s_k}
+
+    Args:
+        ratios: r of every scale and feature, [scales, dim].
+        weights: w of every scale, [scales].
+        steps: s of every scale.
+        causal: Upwind steps.
+    """
+    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
+        return _mix(ratios, weights, steps, causal)
+    taps: Tensor = _Mix.apply(ratios, weights, steps, causal)  # type: ignore[no-untyped-call]
+    return taps
+
+
+def _mix(ratios: Tensor, weights: Tensor, steps: tuple[int, ...], causal: bool) -> Tensor:
+    total = ratios.new_zeros(1, 1, 1, dtype=torch.float64)
+    for ratio, weight, count in zip(ratios, weights.double(), steps, strict=True):
+        taps = heat_taps(ratio[None, None], count, causal=causal)
+        total = total + weight * pad_taps(taps, max(steps), causal=causal)
+    return total
+
+
+class _Mix(torch.autograd.Function):
+    """Make the taps again in the backward: kept, they would outweigh a short field."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, ratios: Tensor, weights: Tensor, steps: tuple[int, ...], causal: bool
+    ) -> Tensor:
+        ctx.save_for_backward(ratios, weights)
+        ctx.steps, ctx.causal = steps, causal
+        return _mix(ratios, weights, steps, causal)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        def run(ratios: Tensor, weights: Tensor) -> Tensor:
+            return _mix(ratios, weights, ctx.steps, ctx.causal)
+
+        return (*torch.func.vjp(run, *ctx.saved_tensors)[1](grads[0]), None, None)
 
 
 def pad_taps(taps: Tensor, reach: int, *, causal: bool = False) -> Tensor:
