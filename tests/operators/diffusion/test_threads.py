@@ -74,12 +74,27 @@ def test_two_processes_compile_at_once_and_say_so_in_one_line_each(tmp_path):
 @pytest.mark.usefixtures("_two_threads")
 def test_an_error_in_any_thread_comes_back():
     def fails(first: int, last: int) -> None:
-        if first > 0:
-            raise ZeroDivisionError("in the second thread")
+        if last == 100:
+            raise ZeroDivisionError("in the last portion")
 
     fails.overloads = True  # as a compiled kernel has
-    with pytest.raises(ZeroDivisionError, match="in the second thread"):
-        threads.launch(fails, 2, threads.SMALL)
+    with pytest.raises(ZeroDivisionError, match="in the last portion"):
+        threads.launch(fails, 100, threads.SMALL)
+
+
+@pytest.mark.usefixtures("_two_threads")
+def test_every_task_is_done_once_though_no_helper_comes(monkeypatch):
+    monkeypatch.setattr(threads.Crew, "help", lambda *_: None)
+    done: list[int] = []
+
+    def record(first: int, last: int) -> None:
+        done.extend(range(first, last))
+
+    record.overloads = True
+    for tasks in (2, 7, 100):
+        done.clear()
+        threads.launch(record, tasks, threads.SMALL)
+        assert sorted(done) == list(range(tasks))
 
 
 @pytest.mark.usefixtures("_two_threads")

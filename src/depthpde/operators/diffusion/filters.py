@@ -20,25 +20,14 @@ K multiplications a number forward, 2K backward.
 
 from __future__ import annotations
 
-import numpy as np
-
 from depthpde.operators.diffusion.lanes import fma, get, load, put, store, width, zeros
-from depthpde.operators.diffusion.threads import inline, kernel
+from depthpde.operators.diffusion.threads import aligned, inline, kernel
 from depthpde.operators.diffusion.walls import piece, row_of
 
 TILE = 128  # sites in one window
 SITES = 8  # sites that share one load of a tap
 GROUP = 11  # taps whose gradients are summed together in registers: 16 steps have 3 × 11
 REFLECT, REPEAT, WRAP, NOTHING = 0, 1, 2, 3
-
-
-@inline
-def _aligned(numbers, like):  # type: ignore[no-untyped-def]
-    """Give zeros that begin at a cache line, so that no load spans two."""
-    size = like.itemsize
-    raw = np.zeros(numbers + 64 // size, like.dtype)
-    skip = (-(raw.ctypes.data // size)) % (64 // size)
-    return raw[skip : skip + numbers]
 
 
 @inline
@@ -210,8 +199,8 @@ def apply_filter(u, taps, edges, out, shape, past, kind, chunk, first, last):  #
     _, length, dim = shape
     num_taps, w = taps.shape[1], width(taps)
     chunks, future = (length + chunk - 1) // chunk, num_taps - 1 - past
-    window, spare = _aligned((TILE + num_taps + SITES) * w, taps), _aligned(SITES * w, taps)
-    mine = _aligned(num_taps * (dim + w), taps)
+    window, spare = aligned((TILE + num_taps + SITES) * w, taps), aligned(SITES * w, taps)
+    mine = aligned(num_taps * (dim + w), taps)
     for task in range(first, last):
         b, i = task // chunks, task % chunks * chunk
         stop, row, base = min(length, i + chunk), row_of(edges, b), b * length * dim
@@ -246,10 +235,10 @@ def filter_adjoint(  # type: ignore[no-untyped-def]
     groups = (num_taps + GROUP - 1) // GROUP * GROUP
     before, after = (past, future) if mirrored else (future, past)
     rows = (TILE + groups + SITES) * w
-    window, field, spare = _aligned(rows, taps), _aligned(rows, taps), _aligned(SITES * w, taps)
-    mine, line = _aligned(num_taps * (dim + w), taps), _aligned(dim, taps)
+    window, field, spare = aligned(rows, taps), aligned(rows, taps), aligned(SITES * w, taps)
+    mine, line = aligned(num_taps * (dim + w), taps), aligned(dim, taps)
     summing = partial.shape[0] > 0
-    sums = _aligned(groups * (dim + w) if summing else 0, taps)
+    sums = aligned(groups * (dim + w) if summing else 0, taps)
     continued = kind if mirrored or kind == WRAP else NOTHING
     for task in range(first, last):
         b, i = task // chunks, task % chunks * chunk

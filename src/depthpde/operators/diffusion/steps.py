@@ -13,8 +13,6 @@ updated several at a time as one flat array, the others one by one.
 
 from __future__ import annotations
 
-import numpy as np
-
 from depthpde.operators.diffusion.lanes import (
     fma,
     get,
@@ -24,10 +22,10 @@ from depthpde.operators.diffusion.lanes import (
     store,
     width,
 )
-from depthpde.operators.diffusion.threads import inline, kernel
+from depthpde.operators.diffusion.threads import aligned, inline, kernel
 from depthpde.operators.diffusion.walls import open_run, row_of, sides
 
-FLAT = 512  # numbers in one flat run
+FLAT = 1024  # numbers in one flat run
 SYMMETRIC, UPWIND, DOWNWIND = (1, 1), (1, 0), (0, 1)
 
 
@@ -43,8 +41,8 @@ def step(  # type: ignore[no-untyped-def]
     tiles = (length + tile - 1) // tile
     longest = max(1, FLAT // dim)
     summing = partial.shape[0] > 0
-    r = np.empty(longest * dim, ratio.dtype)
-    brought = np.zeros(longest * dim if summing else 0, ratio.dtype)
+    r = aligned(longest * dim, ratio)
+    brought = aligned(longest * dim if summing else 0, ratio)
     for task in range(first, last):
         b, start = task // tiles, (task % tiles) * tile
         stop, row, base = min(length, start + tile), row_of(edges, b), b * length * dim
@@ -93,49 +91,51 @@ def _spread(ratio, b, copies, out):  # type: ignore[no-untyped-def]
 
 
 @inline
-def _change(g, at, shift, x, c, k):  # type: ignore[no-untyped-def]
-    """Give (Mg) of several sites whose edges are all open."""
-    if c == 1 and k == 1:
-        return minus(minus(load(g, at + shift), x), minus(x, load(g, at - shift)))
-    return minus(load(g, at - shift if k == 0 else at + shift), x)
-
-
-@inline
-def _change_of_one(g, at, shift, x, c, k):  # type: ignore[no-untyped-def]
-    if c == 1 and k == 1:
-        return (get(g, at + shift) - x) - (x - get(g, at - shift))
-    return get(g, at - shift if k == 0 else at + shift) - x
-
-
-@inline
 def _run(g, out, r, at, n, shift, c, k):  # type: ignore[no-untyped-def]
     """Take one step of a flat run."""
     lanes = width(g)
-    t = 0
-    while t + lanes <= n:
-        x = load(g, at + t)
-        store(out, at + t, fma(load(r, t), _change(g, at + t, shift, x, c, k), x))
-        t += lanes
-    while t < n:
+    if c == 1 and k == 1:
+        for t in range(0, n - lanes + 1, lanes):
+            x, place = load(g, at + t), at + t
+            change = minus(minus(load(g, place + shift), x), minus(x, load(g, place - shift)))
+            store(out, place, fma(load(r, t), change, x))
+    else:
+        other = at - shift if k == 0 else at + shift
+        for t in range(0, n - lanes + 1, lanes):
+            x = load(g, at + t)
+            store(out, at + t, fma(load(r, t), minus(load(g, other + t), x), x))
+    for t in range(n - n % lanes, n):
         x = get(g, at + t)
-        put(out, at + t, x + r[t] * _change_of_one(g, at + t, shift, x, c, k))
-        t += 1
+        put(out, at + t, x + r[t] * _change(g, at + t, shift, x, c, k))
 
 
 @inline
 def _sum_run(g, u, out, r, brought, at, n, shift, c, k):  # type: ignore[no-untyped-def]
     """Take one step of a flat run, and add what the step brings, times the field, to the sums."""
     lanes = width(g)
-    t = 0
-    while t + lanes <= n:
-        x = load(g, at + t)
-        change = _change(g, at + t, shift, x, c, k)
-        store(out, at + t, fma(load(r, t), change, x))
-        store(brought, t, fma(change, load(u, at + t), load(brought, t)))
-        t += lanes
-    while t < n:
+    if c == 1 and k == 1:
+        for t in range(0, n - lanes + 1, lanes):
+            x, place = load(g, at + t), at + t
+            change = minus(minus(load(g, place + shift), x), minus(x, load(g, place - shift)))
+            store(out, place, fma(load(r, t), change, x))
+            store(brought, t, fma(change, load(u, place), load(brought, t)))
+    else:
+        other = at - shift if k == 0 else at + shift
+        for t in range(0, n - lanes + 1, lanes):
+            x = load(g, at + t)
+            change = minus(load(g, other + t), x)
+            store(out, at + t, fma(load(r, t), change, x))
+            store(brought, t, fma(change, load(u, at + t), load(brought, t)))
+    for t in range(n - n % lanes, n):
         x = get(g, at + t)
-        change = _change_of_one(g, at + t, shift, x, c, k)
+        change = _change(g, at + t, shift, x, c, k)
         put(out, at + t, x + r[t] * change)
         brought[t] += change * get(u, at + t)
-        t += 1
+
+
+@inline
+def _change(g, at, shift, x, c, k):  # type: ignore[no-untyped-def]
+    """Give (Mg) of one number whose edges are all open."""
+    if c == 1 and k == 1:
+        return (get(g, at + shift) - x) - (x - get(g, at - shift))
+    return get(g, at - shift if k == 0 else at + shift) - x

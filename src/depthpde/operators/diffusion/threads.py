@@ -1,12 +1,14 @@
 """Running a compiled kernel: on which threads, with what it is shown, and its first compilation.
 
 A kernel is a function of arrays and of a range of tasks, which it works through alone; `launch`
-splits the tasks among threads of this process. They wait without spinning, so a busy machine slows
-a kernel down no more than its share, and after a ``fork`` the child starts threads of its own.
+shares the tasks among threads of this process. They wait without spinning and take portions as
+they come, so a busy machine slows a kernel down no more than its share; after a ``fork`` the child
+starts threads of its own.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 import threading
@@ -24,6 +26,8 @@ from depthpde.shapes import Edges
 SMALL = 1 << 15
 """Numbers in a field below which waking a second thread costs more than it saves."""
 
+PORTIONS = 4
+"""Portions of a kernel's tasks for each thread."""
 TASKS = 32
 """Tasks that a field is cut into, if it is long enough."""
 
@@ -49,6 +53,15 @@ inline = numba.njit(inline="always", **_FLAGS)
 """Compile a part of kernels, written into each of them."""
 
 
+@inline
+def aligned(numbers, like):  # type: ignore[no-untyped-def]
+    """Give zeros that begin at a cache line, so that no load spans two."""
+    size = like.itemsize
+    raw = np.zeros(numbers + 64 // size, like.dtype)
+    skip = (-(raw.ctypes.data // size)) % (64 // size)
+    return raw[skip : skip + numbers]
+
+
 def launch(run: Any, tasks: int, size: int, *arguments: Any) -> None:
     """Run a kernel over all its tasks, on as many threads as torch uses.
 
@@ -64,62 +77,68 @@ def launch(run: Any, tasks: int, size: int, *arguments: Any) -> None:
     if parts <= 1:
         run(*arguments, 0, tasks)
         return
-    bounds = [tasks * part // parts for part in range(parts + 1)]
-    waiting = [
-        _crew().send(run, (*arguments, *bounds[part : part + 2])) for part in range(1, parts)
-    ]
-    try:
-        run(*arguments, *bounds[:2])
-    finally:
-        for each in waiting:
-            each.wait()
+    job = Job(run, arguments, tasks, min(tasks, PORTIONS * parts))
+    _crew().help(job, parts - 1)
+    job.work()
+    job.wait()
 
 
-class Share:
-    """What one thread was sent to do."""
+class Job:
+    """One kernel over all its tasks, in portions that whoever is free takes next.
 
-    def __init__(self, run: Any, arguments: tuple[Any, ...]) -> None:
+    The one who waits for the result works as well, so a helper that a busy machine wakes late
+    costs nothing: it finds nothing left to do.
+    """
+
+    def __init__(self, run: Any, arguments: tuple[Any, ...], tasks: int, portions: int) -> None:
         self.run, self.arguments = run, arguments
-        self.error: BaseException | None = None
+        self.bounds = [tasks * each // portions for each in range(portions + 1)]
+        self.next = itertools.count()
+        self.left, self.counting = portions, threading.Lock()
         self.done = threading.Lock()
         self.done.acquire()
+        self.error: BaseException | None = None
 
     def work(self) -> None:
-        """Do it, and keep an error for the one who waits."""
-        try:
-            self.run(*self.arguments)
-        except BaseException as error:
-            self.error = error
+        """Take portions until none is left."""
+        last = len(self.bounds) - 2
+        while (portion := next(self.next)) <= last:
+            try:
+                self.run(*self.arguments, *self.bounds[portion : portion + 2])
+            except BaseException as error:
+                self.error = error
+            with self.counting:
+                self.left -= 1
+                if self.left == 0:
+                    self.done.release()
 
     def wait(self) -> None:
-        """Wait until it is done, and pass its error on."""
+        """Wait until every portion is done, and pass an error on."""
         self.done.acquire()
         if self.error is not None:
             raise self.error
 
 
 class Crew:
-    """The threads of one process."""
+    """The helping threads of one process."""
 
     def __init__(self) -> None:
         self.process = os.getpid()
-        self.queue: SimpleQueue[Share] = SimpleQueue()
-        self.idle = threading.Semaphore(0)
+        self.jobs: SimpleQueue[Job] = SimpleQueue()
+        self.size, self.growing = 0, threading.Lock()
 
-    def send(self, run: Any, arguments: tuple[Any, ...]) -> Share:
-        """Let a thread that is free do a share; start one if none is."""
-        share = Share(run, arguments)
-        if not self.idle.acquire(blocking=False):
-            threading.Thread(target=self._serve, daemon=True, name="depthpde kernel").start()
-        self.queue.put(share)
-        return share
+    def help(self, job: Job, helpers: int) -> None:
+        """Ask some threads to help; start those that there never were."""
+        with self.growing:
+            while self.size < helpers:
+                threading.Thread(target=self._serve, daemon=True, name="depthpde kernel").start()
+                self.size += 1
+        for _ in range(helpers):
+            self.jobs.put(job)
 
     def _serve(self) -> None:
         while True:
-            share = self.queue.get()
-            share.work()
-            self.idle.release()  # first: who waits may send the next share at once
-            share.done.release()
+            self.jobs.get().work()
 
 
 _crews: list[Crew] = []
