@@ -63,9 +63,14 @@ ELSEWHERE = {
     "measures": {"estimators": "measures/test_information.py", "tokens": "measures/test_rank.py"},
     "models": {"placement": "models/test_config.py", "position": "models/test_block.py"},
     "operators/diffusion": dict.fromkeys(
-        ("fused", "implicit", "kernels", "problem", "reference", "spectral", "stencil", "triton"),
+        ("fused", "implicit", "problem", "reference", "spectral", "stencil", "triton"),
         "operators/diffusion/test_paths.py",  # every path against the dense definition
     ),
+    "operators/diffusion/kernels": dict.fromkeys(
+        ("edge_steps", "filters", "steps", "walls"),
+        "operators/diffusion/test_paths.py",  # every path against the dense definition
+    ),
+    "theory/stencil": dict.fromkeys(("maximum", "norm"), "theory/test_registry.py"),
     "papers/measurements": {"depth": "papers/test_depth_limit.py"},
     "records": {"ungrouped": "records/test_results.py"},
     "runs": {"stages": "runs/test_execute.py"},

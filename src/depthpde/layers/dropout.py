@@ -11,13 +11,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from depthpde.operators.diffusion.kernels import COMPILE, launch, scalar
+from depthpde.operators.diffusion.kernels.threads import inline, kernel, launch
 from depthpde.operators.diffusion.operator import needs_composite
 
 CHUNK = 16_384
@@ -72,9 +71,10 @@ class _Drop(torch.autograd.Function):
         ctx.share, ctx.seed = share, seed
         given = u.detach().contiguous()
         out = torch.empty_like(given)
+        flat, dropped = given.view(-1).numpy(), out.view(-1).numpy()
         launch(
-            _drop, given.view(-1).numpy(), out.view(-1).numpy(), scalar(given, 1.0 / (1.0 - share)),
-            np.uint32(min(round(share * MOST), MOST - 1)),
+            _drop, -(-flat.size // CHUNK), flat.size, flat, dropped,
+            flat.dtype.type(1.0 / (1.0 - share)), np.uint32(min(round(share * MOST), MOST - 1)),
             np.uint32(seed & 0xFFFFFFFF), np.uint32(seed >> 32),
         )  # fmt: skip
         return out
@@ -84,7 +84,7 @@ class _Drop(torch.autograd.Function):
         return _Drop.apply(grads[0], ctx.share, ctx.seed), None, None  # type: ignore[no-untyped-call]
 
 
-@numba.njit(inline="always")
+@inline
 def _hash(index, low, high):  # type: ignore[no-untyped-def]
     """Mix an index with 64 bits of seed, half of them in the middle of a 32-bit finalizer."""
     x = np.uint32(index * np.uint32(0x9E3779B9) + low)
@@ -94,11 +94,10 @@ def _hash(index, low, high):  # type: ignore[no-untyped-def]
     return np.uint32(x ^ (x >> np.uint32(15)))
 
 
-@numba.njit(parallel=True, **COMPILE)
-def _drop(u, out, gain, threshold, low, high):  # type: ignore[no-untyped-def]
-    count = u.shape[0]
+@kernel
+def _drop(u, out, gain, threshold, low, high, start_chunk, end_chunk):  # type: ignore[no-untyped-def]
     zero = u.dtype.type(0)
-    for chunk in numba.prange(-(-count // CHUNK)):
+    for chunk in range(start_chunk, end_chunk):
         first = chunk * CHUNK
         here, there = u[first : first + CHUNK], out[first : first + CHUNK]
         # The index of the first is part of the seed: a loop from 0 is what LLVM takes in lanes.

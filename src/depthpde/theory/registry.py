@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from depthpde.theory import stencil_maximum, stencil_norm
 from depthpde.theory.claim import Claim
 from depthpde.theory.diffusion import (
     adaptive,
@@ -23,6 +22,8 @@ from depthpde.theory.diffusion import (
     unconditional,
     upwind,
 )
+from depthpde.theory.stencil import maximum as stencil_maximum
+from depthpde.theory.stencil import norm as stencil_norm
 
 CLAIMS: dict[str, Claim] = {
     claim.name: claim

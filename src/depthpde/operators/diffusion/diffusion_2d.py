@@ -18,9 +18,9 @@ from depthpde.operators.boundary import Boundary
 from depthpde.operators.diffusion import spectral
 from depthpde.operators.diffusion.dispatch import Method, as_edges
 from depthpde.operators.diffusion.guard import checked
+from depthpde.operators.diffusion.kernels.threads import edge_array, kernel, launch
 from depthpde.operators.diffusion.operator import build
 from depthpde.operators.diffusion.problem import Problem, as_compute, sum_to
-from depthpde.operators.diffusion.threads import edge_array, kernel, launch
 from depthpde.operators.laplacian import incidence_matrix, laplacian_2d
 from depthpde.operators.stability import Scheme
 from depthpde.shapes import Edges, Field, Mask, PerEdge, PerFeature

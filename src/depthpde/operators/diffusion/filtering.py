@@ -15,11 +15,11 @@ import torch
 from torch import Tensor
 
 from depthpde.operators.boundary import Boundary
-from depthpde.operators.diffusion import filters
-from depthpde.operators.diffusion.lanes import show
+from depthpde.operators.diffusion.kernels import filters
+from depthpde.operators.diffusion.kernels.lanes import show
+from depthpde.operators.diffusion.kernels.threads import edge_array, launch, tile_length
 from depthpde.operators.diffusion.operator import build
 from depthpde.operators.diffusion.problem import Problem, accumulation_dtype, as_dtype, sum_to
-from depthpde.operators.diffusion.threads import edge_array, launch, tile_length
 from depthpde.operators.stability import Scheme
 from depthpde.shapes import Edges, Field
 

@@ -18,8 +18,11 @@ import torch
 from torch import Tensor
 
 from depthpde.operators.boundary import Boundary, count_edges
-from depthpde.operators.diffusion import edge_steps, filtering, stencil, steps
-from depthpde.operators.diffusion.lanes import scalars, show
+from depthpde.operators.diffusion import filtering, stencil
+from depthpde.operators.diffusion.kernels import edge_steps, steps
+from depthpde.operators.diffusion.kernels.lanes import scalars, show
+from depthpde.operators.diffusion.kernels.steps import DOWNWIND, SYMMETRIC, UPWIND
+from depthpde.operators.diffusion.kernels.threads import edge_array, launch, tile_length
 from depthpde.operators.diffusion.operator import build
 from depthpde.operators.diffusion.problem import (
     Problem,
@@ -29,9 +32,7 @@ from depthpde.operators.diffusion.problem import (
     is_uniform,
     sum_to,
 )
-from depthpde.operators.diffusion.steps import DOWNWIND, SYMMETRIC, UPWIND
 from depthpde.operators.diffusion.taps import heat_taps
-from depthpde.operators.diffusion.threads import edge_array, launch, tile_length
 from depthpde.operators.stability import Scheme
 from depthpde.shapes import Edges, Field, PerEdge
 

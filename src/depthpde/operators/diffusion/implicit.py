@@ -18,12 +18,13 @@ import numpy as np
 import torch
 
 from depthpde.operators.boundary import Boundary, count_edges, is_alone
-from depthpde.operators.diffusion import edge_steps, reference
-from depthpde.operators.diffusion.lanes import scalars
+from depthpde.operators.diffusion import reference
+from depthpde.operators.diffusion.kernels import edge_steps
+from depthpde.operators.diffusion.kernels.lanes import scalars
+from depthpde.operators.diffusion.kernels.threads import edge_array, kernel, launch
+from depthpde.operators.diffusion.kernels.walls import is_open, row_of
 from depthpde.operators.diffusion.operator import build
 from depthpde.operators.diffusion.problem import Problem, as_compute, sum_to
-from depthpde.operators.diffusion.threads import edge_array, kernel, launch
-from depthpde.operators.diffusion.walls import is_open, row_of
 from depthpde.operators.stability import Scheme
 from depthpde.shapes import Edges, Field, PerEdge
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from depthpde import diffuse
-from depthpde.operators.diffusion import threads
+from depthpde.operators.diffusion.kernels import threads
 
 SOURCE = Path(threads.__file__).parents[3]
 FIRST_USE = (

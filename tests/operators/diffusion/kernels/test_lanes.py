@@ -6,7 +6,16 @@ import numba
 import pytest
 import torch
 
-from depthpde.operators.diffusion.lanes import FLOATS, get, load, put, show, spread, store, total
+from depthpde.operators.diffusion.kernels.lanes import (
+    FLOATS,
+    get,
+    load,
+    put,
+    show,
+    spread,
+    store,
+    total,
+)
 
 
 @numba.njit

@@ -20,9 +20,9 @@ K multiplications a number forward, 2K backward.
 
 from __future__ import annotations
 
-from depthpde.operators.diffusion.lanes import fma, get, load, put, store, width, zeros
-from depthpde.operators.diffusion.threads import aligned, inline, kernel
-from depthpde.operators.diffusion.walls import piece, row_of
+from depthpde.operators.diffusion.kernels.lanes import fma, get, load, put, store, width, zeros
+from depthpde.operators.diffusion.kernels.threads import aligned, inline, kernel
+from depthpde.operators.diffusion.kernels.walls import piece, row_of
 
 TILE = 128  # sites in one window
 SITES = 8  # sites that share one load of a tap

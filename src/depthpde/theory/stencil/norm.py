@@ -21,7 +21,7 @@ from depthpde.operators.diffusion import filtering
 from depthpde.operators.diffusion.problem import Problem
 from depthpde.theory.claim import Check, Claim, ClaimEvidence, Relation
 from depthpde.theory.measurement import matrix_of, spectral_norm
-from depthpde.theory.stencil_maximum import DRAWS, drawn
+from depthpde.theory.stencil.maximum import DRAWS, drawn
 
 
 def _at_most_one(name: str, matrices: list[Tensor]) -> Check:

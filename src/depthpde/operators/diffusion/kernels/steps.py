@@ -13,7 +13,7 @@ updated several at a time as one flat array, the others one by one.
 
 from __future__ import annotations
 
-from depthpde.operators.diffusion.lanes import (
+from depthpde.operators.diffusion.kernels.lanes import (
     fma,
     get,
     load,
@@ -22,8 +22,8 @@ from depthpde.operators.diffusion.lanes import (
     store,
     width,
 )
-from depthpde.operators.diffusion.threads import aligned, inline, kernel
-from depthpde.operators.diffusion.walls import open_run, row_of, sides
+from depthpde.operators.diffusion.kernels.threads import aligned, inline, kernel
+from depthpde.operators.diffusion.kernels.walls import open_run, row_of, sides
 
 FLAT = 1024  # numbers in one flat run
 SYMMETRIC, UPWIND, DOWNWIND = (1, 1), (1, 0), (0, 1)

@@ -1,0 +1,1 @@
+"""Claims about the learned stencil, one a file."""
