@@ -256,5 +256,5 @@ def test_fidelity_draws_the_field_back_to_its_start():
 
 
 def test_refuses_an_unknown_method():
-    with pytest.raises(ValueError, match=r"`method` must be one of euler, lie.*'strang'"):
+    with pytest.raises(ValueError, match=r"`method` must be one of auto, euler, lie.*'strang'"):
         simulate(Equation(diffusion=0.1), draw(1, 3, 2), (0.0, 1.0), method="strnag")

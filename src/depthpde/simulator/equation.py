@@ -31,7 +31,14 @@ from depthpde.operators.boundary import Boundary
 from depthpde.operators.stabilizer import layer_norm, project_to_sphere, remove_mean, rms_norm
 from depthpde.shapes import Field, Mask
 from depthpde.simulator.depth import Interpolated
-from depthpde.solvers.term import Rhs, Term, diffusion_term, transport_term
+from depthpde.solvers.term import (
+    Rhs,
+    Term,
+    add_terms,
+    diffusion_term,
+    plane_term,
+    transport_term,
+)
 
 Map: TypeAlias = Callable[..., Tensor]
 """Takes a field, and gives one of the same shape."""
@@ -117,6 +124,8 @@ class Equation:
     """Sites in front that are not of the sequence; diffusion leaves them alone."""
     blocks: int | None = None
     """The depth that DeepNorm counts; the number of layers unless given."""
+    grid: tuple[int, int] | None = None
+    """Height and width of an image whose pixels are the sites, row by row; None for a sequence."""
 
     def __post_init__(self) -> None:
         """Refuse an equation that contradicts itself."""
@@ -132,6 +141,11 @@ class Equation:
             raise ValueError(
                 f"`boundary` must be 'no_flux' where `causal` is True, got {self.boundary!s}: the "
                 "first site has no past; leave it out"
+            )
+        if self.grid is not None and (self.causal or self.prefix):
+            raise ValueError(
+                f"`grid` must be left out where `causal` or `prefix` is set, got {self.grid}: an "
+                "image has no order of its sites; drop one of them"
             )
         counts = {name: len(value) for name, value in self._by_layer().items()}
         if len(set(counts.values())) > 1:
@@ -204,9 +218,51 @@ class Equation:
             raise ValueError("`equation` must have at least one term, got none; switch one on")
         return tuple(found)
 
+    def rate(
+        self,
+        t: float | Tensor,
+        u: Field,
+        *,
+        start: Field | None = None,
+        valid_mask: Mask | None = None,
+    ) -> Field:
+        """Give the rate of change of a field: the right-hand side that any solver can take.
+
+            u_t = rate(t, u)
+
+        Arguments in the order of torchdiffeq and scipy. Where terms are given by layer, layer l
+        acts for l ≤ t < l + 1, so a solver that chooses its steps should stop at every whole time.
+
+        Args:
+            t: The time.
+            u: The field, [batch, length, dim].
+            start: The field that fidelity draws to; needed where it acts.
+            valid_mask: True = real token.
+
+        Example:
+            >>> equation = Equation(diffusion=0.1)
+            >>> torchdiffeq.odeint(equation.rate, u0, torch.tensor([0.0, 1.0]))
+        """
+        if self.fidelity and start is None:
+            raise ValueError(
+                f"`start` must be given where fidelity acts (λ = {self.fidelity:g}), got None; use "
+                "functools.partial(equation.rate, start=u0)"
+            )
+        time = float(t)
+        layer = 0 if self.layers is None else min(max(math.floor(time), 0), self.layers - 1)
+        terms = self.terms(u if start is None else start, layer=layer, valid_mask=valid_mask)
+        return add_terms(terms).rhs(u, time)
+
     def _diffusion(self, layer: int, valid_mask: Mask | None) -> Term:
         alphas = self._alphas()
         alpha = alphas[layer] if len(alphas) > 1 else alphas[0]
+        if self.grid is not None:
+            if valid_mask is not None:
+                raise ValueError(
+                    "`valid_mask` must be left out for diffusion over an image, got one of shape "
+                    f"{list(valid_mask.shape)}; use a sequence, or an image without padding"
+                )
+            return plane_term(alpha, self.grid, boundary=Boundary(self.boundary))
         if self.causal:
             return transport_term(alpha, valid_mask=valid_mask)
         return diffusion_term(alpha, boundary=Boundary(self.boundary), valid_mask=valid_mask)

@@ -7,19 +7,29 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-import torch
 from torch import Tensor
 
-from depthpde.errors import check_field, check_mask, check_one_of, check_positive
+from depthpde.errors import check_field, check_mask, check_name, check_positive
 from depthpde.shapes import Field, Mask
 from depthpde.simulator.equation import Equation
 from depthpde.simulator.integrator import Integrator, plan
-from depthpde.solvers.integrate import Trajectory, blow_up_ceiling, check_times, integrate
+from depthpde.solvers.blow_up import BlowUpError, explain
+from depthpde.solvers.events import Event
+from depthpde.solvers.follow import Run, Watching
+from depthpde.solvers.integrate import check_times
+from depthpde.solvers.steppers.fixed import DoublingStepper, FixedStepper
+from depthpde.solvers.steppers.methods import AUTO, ORDERS, build_stepper, choose_method
+from depthpde.solvers.steppers.stepper import Stepper
+from depthpde.solvers.term import Term
+from depthpde.solvers.tolerance import Tolerance
+from depthpde.solvers.trajectory import Statistics, Trajectory
 
 SAME = 1e-6
 """Two times closer than this are one."""
+METHODS = (AUTO, *(each.value for each in Integrator), *ORDERS)
+"""Every method by name."""
 
 
 def simulate(
@@ -27,18 +37,27 @@ def simulate(
     u0: Field,
     times: Tensor | Sequence[float],
     *,
-    method: Integrator | str = Integrator.STRANG,
-    substeps: int = 1,
+    method: Integrator | str = AUTO,
+    rtol: float | None = None,
+    atol: float | None = None,
+    substeps: int | None = None,
+    events: Sequence[Event] = (),
     valid_mask: Mask | None = None,
+    max_steps: int = 100_000,
+    strict: bool = True,
+    dense: bool | None = None,
+    progress: Callable[[float], None] | None = None,
 ) -> Trajectory:
     """Follow an equation from its start through the times given.
 
-        u(t + dt) ← one step of the method,    dt = (t_{k+1} − t_k) / substeps
+        u(t + dt) ← one step of the method
 
-    Of the method's order in dt. Where terms are given by layer, layer l acts for l ≤ t < l + 1,
-    and a step that would cross into the next layer is cut in two. A run that blows up raises
-    `BlowUpError`: when, through which term, which bound. Differentiable in the start and in
-    everything that the terms depend on.
+    Two kinds of methods. Those of `Integrator` take `substeps` equal steps between one time and the
+    next: what a Transformer does, and what its discretization is studied with. All others choose
+    their steps so that the error of each is at most atol + rtol ‖u‖, sample by sample. Where terms
+    are given by layer, layer l acts for l ≤ t < l + 1, and no step crosses into the next. A run
+    that blows up raises `BlowUpError`: when, through which term, which bound. Differentiable in the
+    start and in everything that the terms depend on.
 
     >>> times = torch.linspace(0, 2, 11)
     >>> path = dp.simulate(dp.Equation(diffusion=0.1), torch.randn(1, 8, 4), times, method="strang")
@@ -49,36 +68,104 @@ def simulate(
         equation: What drives the field.
         u0: The field at the first time, [batch, length, dim]; under a projection its nearest point
             on the sphere is where the run begins.
-        times: Increasing times; the first is the start.
-        method: An integrator or its name.
-        substeps: Steps between one time and the next.
+        times: Increasing times at which states are wanted; the first is the start.
+        method: "auto" for an accurate solution; "lie" for what a Transformer computes; any other of
+            `METHODS` to compare.
+        rtol: Relative error of a step, 1e-6 unless given; makes the steps of "strang" adaptive.
+        atol: Absolute error of a step; a thousandth of `rtol` unless given.
+        substeps: Equal steps between one time and the next, for methods of fixed steps; "auto" then
+            stands for "strang".
+        events: What to watch for on the way, such as `merged(clusters=2)`.
         valid_mask: True = real token.
+        max_steps: Steps after which the run ends.
+        strict: Whether a run that fails raises. False returns what there is, with a status.
+        dense: Whether `path.at` can read between steps; by default where steps are chosen.
+        progress: Called with the time after every step.
+
+    Example:
+        >>> path = simulate(equation, u0, (0.0, 6.0), rtol=1e-6)
+        >>> path.at(3.14), path.statistics.evaluations
     """
-    integrator = check_one_of("method", method, Integrator)
+    name = check_name("method", str(method), METHODS)
+    tolerance = _tolerance(name, rtol, atol, substeps)
+    if name == AUTO and tolerance is None:
+        name = Integrator.STRANG.value
     check_field("u0", u0)
-    check_positive("substeps", substeps)
     clock = check_times(times)
     if valid_mask is not None:
         check_mask("valid_mask", valid_mask, u0)
+    if tolerance is not None:
+        tolerance.check(u0)
     _check_depth(equation, clock)
     project = equation.projector(valid_mask)
     u = project(u0) if project else u0
-    start, states, ceiling = u, [u], blow_up_ceiling(u)
-    for begin, end in itertools.pairwise(clock):
-        for layer, a, b, steps in _pieces(equation, begin, end, substeps):
+    start, statistics = u, Statistics()
+    watching = Watching(
+        events=events, max_steps=max_steps, strict=strict, progress=progress,
+        dense=tolerance is not None if dense is None else dense,
+    )  # fmt: skip
+    run = Run.begin(u, clock, watching, statistics=statistics)
+    why, steps = "", substeps or 1
+    intervals = itertools.pairwise(clock) if tolerance is None else [(clock[0], clock[-1])]
+    for begin, end in intervals:
+        for layer, a, b, pieces in _pieces(equation, begin, end, steps):
             terms = equation.terms(start, layer=layer, valid_mask=valid_mask)
-            arranged = plan(integrator, terms, project)
-            u = integrate(
-                arranged.terms, u, (a, b), method=arranged.tableau, splitting=arranged.splitting,
-                substeps=steps, project=project, ceiling=ceiling,
-            ).final  # fmt: skip
-        states.append(u)
-    return Trajectory(
-        times=torch.tensor(clock, dtype=torch.float64),
-        states=torch.stack(states),
-        method=integrator.value,
-        terms=equation.active,
-    )
+            if name == AUTO:
+                name, why = choose_method(terms, u, a)
+            stepper, blame = _stepper(name, terms, u, tolerance, project, statistics)
+            u = run.cover(stepper, u, a, b, blame, steps=None if tolerance else pieces)
+    return run.path(name, equation.active, why)
+
+
+def _tolerance(
+    name: str, rtol: float | None, atol: float | None, substeps: int | None
+) -> Tolerance | None:
+    """Tell whether steps are chosen, and by which tolerance; None where they are fixed."""
+    wanted = rtol is not None or atol is not None
+    if substeps is not None:
+        check_positive("substeps", substeps)
+        if wanted:
+            raise ValueError(
+                f"`substeps` must be left out where `rtol` or `atol` is given, got {substeps}: "
+                "either the steps are fixed or their error is; drop one"
+            )
+        return None
+    known = {each.value for each in Integrator}
+    if name in known and name != Integrator.STRANG.value and wanted:
+        raise ValueError(
+            f"`rtol` must be left out for {name!r}, which does not know the error of its step; use "
+            "substeps, or method='auto'"
+        )
+    if name in known and not wanted:
+        return None
+    return Tolerance(rtol=1e-6 if rtol is None else rtol, atol=atol)
+
+
+def _stepper(
+    name: str,
+    terms: tuple[Term, ...],
+    u: Field,
+    tolerance: Tolerance | None,
+    project: Callable[[Field], Field] | None,
+    statistics: Statistics,
+) -> tuple[Stepper, Callable[[Field, float, float], BlowUpError]]:
+    """Build the method of one piece, and what explains its failure."""
+    counted = tuple(statistics.count(term) for term in terms)
+    if name in ORDERS:
+        stepper = build_stepper(name, counted, u, tolerance, project)
+        return stepper, lambda u, t, dt: explain(terms, u, t, dt, method=name)
+    arranged = plan(Integrator(name), counted, project)
+    fixed = FixedStepper(arranged.terms, arranged.tableau, arranged.splitting, project)
+
+    def blame(u: Field, t: float, dt: float) -> BlowUpError:
+        return explain(
+            arranged.terms, u, t, dt, method=arranged.tableau.name, tableau=arranged.tableau,
+            split=arranged.splitting,
+        )  # fmt: skip
+
+    if tolerance is None:
+        return fixed, blame
+    return DoublingStepper(fixed, Integrator(name).order, tolerance), blame
 
 
 def _pieces(

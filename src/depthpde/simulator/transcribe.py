@@ -21,7 +21,7 @@ from depthpde.shapes import Field, Mask
 from depthpde.simulator.config import Weights
 from depthpde.simulator.depth import Interpolated
 from depthpde.simulator.equation import Equation, Maps
-from depthpde.solvers.integrate import Trajectory
+from depthpde.solvers.trajectory import Trajectory
 
 
 def transcribe(

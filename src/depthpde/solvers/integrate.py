@@ -7,77 +7,22 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
-from depthpde.errors import check_one_of, check_positive
+from depthpde.errors import check_name, check_one_of, check_positive
 from depthpde.shapes import Field
-from depthpde.solvers.splitting import Splitting, schedule, split_step
-from depthpde.solvers.step import step
-from depthpde.solvers.tableau import RK4, Tableau, find_tableau
-from depthpde.solvers.term import Rhs, Term, add_terms
+from depthpde.solvers.blow_up import BlowUpError, blow_up_ceiling, explain
+from depthpde.solvers.follow import Run, Watching
+from depthpde.solvers.splitting import Splitting
+from depthpde.solvers.steppers.fixed import FixedStepper
+from depthpde.solvers.steppers.methods import AUTO, ORDERS, build_stepper, choose_method
+from depthpde.solvers.tableau import RK4, TABLEAUS, Tableau, find_tableau
+from depthpde.solvers.term import Rhs, Term
+from depthpde.solvers.tolerance import Tolerance
+from depthpde.solvers.trajectory import Statistics, Trajectory
 
-GROWTH = 1e8
-"""A field this many times larger than it began has blown up."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Trajectory:
-    """The field at the times that were asked for.
-
-    >>> path = dp.simulate(dp.Equation(diffusion=0.1), torch.randn(1, 8, 4), [0.0, 1.0, 2.0])
-    >>> torch.equal(path.at(2.0), path.final)
-    True
-    """
-
-    times: Tensor
-    """[times], increasing."""
-    states: Tensor
-    """[times, batch, length, dim]; the first is the start."""
-    method: str
-    """How it was computed."""
-    terms: tuple[str, ...]
-    """The names of what drove it."""
-
-    def at(self, time: float) -> Field:
-        """Return the field at one of the recorded times."""
-        nearest = int((self.times - time).abs().argmin())
-        if abs(float(self.times[nearest]) - time) > 1e-9 * (1 + abs(time)):
-            raise ValueError(
-                f"`time` must be one of the {len(self.times)} recorded times, got {time:g}; "
-                f"the nearest is {float(self.times[nearest]):g}"
-            )
-        return self.states[nearest]
-
-    @property
-    def final(self) -> Field:
-        """Return the field at the last time."""
-        return self.states[-1]
-
-    def __repr__(self) -> str:
-        """Say what it is without its numbers."""
-        span = f"{float(self.times[0]):g} … {float(self.times[-1]):g}"
-        shape = list(self.states.shape[1:])
-        return (
-            f"Trajectory({' + '.join(self.terms)} by {self.method}, {len(self.times)} times "
-            f"{span}, field {shape})"
-        )
-
-
-class BlowUpError(ValueError):
-    """The field left every bound. Says when, through which term, and which limit was broken.
-
-    >>> dp.integrate(lambda u, t: u**3, torch.full((1, 4, 2), 9.0), torch.linspace(0, 9, 10))
-    Traceback (most recent call last):
-    depthpde.solvers.integrate.BlowUpError: …
-    """
-
-    def __init__(self, message: str, *, time: float, term: str) -> None:
-        super().__init__(message)
-        self.time = time
-        self.term = term
+__all__ = ["BlowUpError", "Trajectory", "blow_up_ceiling", "check_times", "integrate"]
 
 
 def integrate(
@@ -88,15 +33,18 @@ def integrate(
     method: Tableau | str = RK4,
     splitting: Splitting | str | None = None,
     substeps: int = 1,
+    tolerance: Tolerance | None = None,
     project: Callable[[Field], Field] | None = None,
     ceiling: float | None = None,
+    watching: Watching | None = None,
 ) -> Trajectory:
     """Integrate an equation from its start through the times given.
 
         u(t + dt) ← one step of the method, or of the splitting, for each of the substeps
 
-    Of the method's order in dt (of the lower of both under a splitting). A run that blows up
-    raises `BlowUpError`, which says at which time, through which term, and which bound was broken.
+    Of the method's order in dt (of the lower of both under a splitting); a method that knows the
+    error of its step chooses dt by itself. A run that blows up raises `BlowUpError`, which says at
+    which time, through which term, and which bound was broken.
 
     >>> path = dp.integrate(lambda u, t: -u, torch.ones(1, 4, 2), torch.linspace(0, 1, 11))
     >>> round(float(path.final[0, 0, 0]), 4)   # exp(−1)
@@ -106,48 +54,53 @@ def integrate(
         dynamics: F(u, t), one term, or terms to be added up.
         u0: The field at the first time.
         times: Increasing times; the first is the start.
-        method: A tableau or its name.
+        method: A tableau or its name, for fixed steps; or one of `ORDERS`, or "auto", whose steps
+            follow the tolerance.
         splitting: Lie or Strang to give the terms turns; None to step their sum.
-        substeps: Steps between one time and the next.
+        substeps: Steps between one time and the next, where they are fixed.
+        tolerance: The error that a chosen step may make; 1e-6 of the field unless given.
         project: Applied after every step, where the field must stay on a surface; a rate that is
             tangent to the surface keeps the method's order.
         ceiling: A field beyond this has blown up; 10⁸ times the start unless given.
+        watching: Events, limits, and what to keep; nothing in between unless given.
+
+    Example:
+        >>> path = integrate(lambda u, t: -u, torch.ones(1, 1, 1), (0.0, 1.0), method="tsit5")
+        >>> path.final  # e⁻¹
     """
     terms = _as_terms(dynamics)
     clock = check_times(times)
-    tableau = find_tableau(method)
     check_positive("substeps", substeps)
     split = None if splitting is None else check_one_of("splitting", splitting, Splitting)
-    whole = add_terms(terms)
-    ceiling = blow_up_ceiling(u0) if ceiling is None else ceiling
-    u, states = u0, [u0]
-    for start, end in itertools.pairwise(clock):
-        dt = (end - start) / substeps
-        for number in range(substeps):
-            t = start + number * dt
-            before = u
-            if split is None:
-                u = step(whole, u, t, dt, tableau)
-                u = project(u) if project else u
-            else:
-                u = split_step(terms, u, t, dt, tableau=tableau, splitting=split, project=project)
-            if not float(u.detach().abs().max()) <= ceiling:  # NaN compares false
-                raise _explain(terms, before, t, dt, tableau, split)
-        states.append(u)
-    return Trajectory(
-        times=torch.tensor(clock, dtype=torch.float64),
-        states=torch.stack(states),
-        method=tableau.name if split is None else f"{split.value}/{tableau.name}",
-        terms=tuple(term.name for term in terms),
-    )
+    chosen = isinstance(method, str) and method not in TABLEAUS
+    watching = watching or Watching(dense=chosen)
+    statistics = Statistics()
+    counted = tuple(statistics.count(term) for term in terms)
+    run = Run.begin(u0, clock, watching, statistics=statistics, ceiling=ceiling)
+    names = tuple(term.name for term in terms)
+    if not chosen:
+        tableau = find_tableau(method)
+        fixed = FixedStepper(counted, tableau, split, project)
 
+        def blame(u: Field, t: float, dt: float) -> BlowUpError:
+            return explain(terms, u, t, dt, method=tableau.name, tableau=tableau, split=split)
 
-def blow_up_ceiling(u0: Field) -> float:
-    """Give the size beyond which a field that began like this has blown up.
+        u = u0
+        for start, end in itertools.pairwise(clock):
+            u = run.cover(fixed, u, start, end, blame, steps=substeps)
+        return run.path(fixed.name, names)
+    name, why = check_name("method", str(method), (*TABLEAUS, *ORDERS, AUTO)), ""
+    if name == AUTO:
+        name, why = choose_method(terms, u0, clock[0])
+    allowed = tolerance or Tolerance()
+    allowed.check(u0)
+    stepper = build_stepper(name, counted, u0, allowed, project)
 
-    10⁸ (1 + max|u_0|)
-    """
-    return GROWTH * (1 + float(u0.detach().abs().max()))
+    def blame_chosen(u: Field, t: float, dt: float) -> BlowUpError:
+        return explain(terms, u, t, dt, method=name)
+
+    run.cover(stepper, u0, clock[0], clock[-1], blame_chosen)
+    return run.path(name, names, why)
 
 
 def check_times(times: Tensor | Sequence[float]) -> list[float]:
@@ -169,32 +122,3 @@ def _as_terms(dynamics: Rhs | Term | Sequence[Term]) -> tuple[Term, ...]:
             raise ValueError("`dynamics` must have at least one term, got none; pass Term(…)")
         return tuple(dynamics)
     return (Term(name="rhs", rhs=dynamics),)
-
-
-def _explain(
-    terms: tuple[Term, ...],
-    u: Field,
-    t: float,
-    dt: float,
-    tableau: Tableau,
-    split: Splitting | None,
-) -> BlowUpError:
-    head = f"the run blew up at t = {t + dt:g} (dt = {dt:g}, {tableau.name})"
-    turns = schedule(split, len(terms)) if split else tuple((i, 1.0) for i in range(len(terms)))
-    for index, fraction in turns:
-        term = terms[index]
-        exact = split is not None and term.flow is not None
-        breach = term.limit.breach(tableau, dt, fraction) if term.limit and not exact else None
-        if breach:
-            message = f"{head}: term '{term.name}': {breach}"
-            return BlowUpError(message, time=t + dt, term=term.name)
-    with torch.no_grad():
-        pushes = [float(term.rhs(u, t).abs().max()) for term in terms]
-    hardest = max(range(len(terms)), key=lambda index: pushes[index])
-    name = terms[hardest].name
-    message = (
-        f"{head}: term '{name}' pushes hardest, max|F| = {pushes[hardest]:.2g} against "
-        f"max|u| = {float(u.detach().abs().max()):.2g}; no declared bound was broken; "
-        "use a smaller dt or a reaction that stays bounded"
-    )
-    return BlowUpError(message, time=t + dt, term=name)

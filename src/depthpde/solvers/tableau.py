@@ -33,6 +33,11 @@ class Tableau:
     """What the step takes of stage i."""
     c: tuple[float, ...]
     """When stage i looks, in units of dt."""
+    error: tuple[float, ...] = ()
+    """A pair's second row, b minus the weights of the lower order: what the step's error is
+    estimated from. Empty for a method that does not know its error."""
+    error_order: int = 0
+    """The order of the method that the second row compares with."""
 
     @property
     def is_explicit(self) -> bool:
@@ -95,12 +100,15 @@ def find_tableau(method: Tableau | str) -> Tableau:
 
 
 def order_by_conditions(tableau: Tableau) -> int:
-    """Find the highest order, up to 4, whose conditions the coefficients meet.
+    """Find the highest order, up to 5, whose conditions the coefficients meet.
 
     1: Σb = 1        2: Σbc = 1/2        3: Σbc² = 1/3,  bᵀAc = 1/6
     4: Σbc³ = 1/4,  Σ b c Ac = 1/8,  bᵀAc² = 1/12,  bᵀAAc = 1/24
+    5: Σbc⁴ = 1/5,  Σ b c² Ac = 1/10,  Σ b (Ac)² = 1/20,  Σ b c Ac² = 1/15,  bᵀAc³ = 1/20,
+       Σ b c AAc = 1/30,  bᵀA(c Ac) = 1/40,  bᵀAAc² = 1/60,  bᵀAAAc = 1/120
     """
     A, b, c = _matrices(tableau)
+    Ac = A @ c
     conditions: list[list[tuple[Tensor, float]]] = [
         [(b.sum(), 1.0)],
         [(b @ c, 1 / 2)],
@@ -111,10 +119,21 @@ def order_by_conditions(tableau: Tableau) -> int:
             (b @ A @ c**2, 1 / 12),
             (b @ A @ A @ c, 1 / 24),
         ],
+        [
+            (b @ c**4, 1 / 5),
+            ((b * c**2) @ Ac, 1 / 10),
+            (b @ Ac**2, 1 / 20),
+            ((b * c) @ A @ c**2, 1 / 15),
+            (b @ A @ c**3, 1 / 20),
+            ((b * c) @ A @ Ac, 1 / 30),
+            (b @ A @ (c * Ac), 1 / 40),
+            (b @ A @ A @ c**2, 1 / 60),
+            (b @ A @ A @ Ac, 1 / 120),
+        ],
     ]
     order = 0
     for group in conditions:
-        if any(abs(float(got) - wanted) > 1e-14 for got, wanted in group):
+        if any(abs(float(got) - wanted) > 1e-13 for got, wanted in group):
             break
         order += 1
     return order

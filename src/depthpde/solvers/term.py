@@ -2,8 +2,9 @@
 
     u_t = F_1(u, t) + F_2(u, t) + …
 
-A term always gives its rate of change. It may also give its exact flow, a solver for its implicit
-step, and the limit that an explicit step must keep: what it gives is used, nothing is guessed.
+A term always gives its rate of change. It may also give its exact flow, its generator where it is
+linear, a solver for its implicit step, and the limit that an explicit step must keep: what it gives
+is used, nothing is guessed.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from depthpde.operators.boundary import Boundary
+from depthpde.operators.diffusion.diffusion_2d import diffuse_2d
 from depthpde.operators.diffusion.dispatch import diffuse, open_edge_mask
 from depthpde.operators.diffusion.problem import Problem
-from depthpde.operators.laplacian import laplacian
+from depthpde.operators.laplacian import laplacian, laplacian_2d
 from depthpde.operators.stability import Scheme
 from depthpde.shapes import Field, Mask
+from depthpde.solvers.linear.generator import Generator, line_modes, plane_modes, upwind
 from depthpde.solvers.tableau import Tableau
 
 Rhs = Callable[[Field, float], Field]
@@ -83,6 +86,8 @@ class Term:
     """Exact flow; splitting prefers it to a Runge–Kutta step."""
     limit: Limit | None = None
     """What an explicit step must keep."""
+    generator: Callable[[Field], Generator] | None = None
+    """For a linear term: itself as an operator on fields like the one given."""
 
 
 def diffusion_term(
@@ -119,6 +124,47 @@ def diffusion_term(
         solve=lambda v, scale, t: evolve(v, rate * scale, Scheme.BACKWARD_EULER),
         flow=lambda u, t, dt: evolve(u, rate * dt, Scheme.EXACT),
         limit=Limit(quantity="r = α dt/dx²", rate=_largest(rate), stiffness=4.0),
+        generator=lambda u: line_modes(
+            u,
+            rate,
+            boundary=boundary,
+            edges=open_edge_mask(u, Problem(boundary=boundary), valid_mask=valid_mask),
+        ),
+    )
+
+
+def plane_term(
+    alpha: float | Tensor,
+    grid: tuple[int, int],
+    *,
+    dx: float = 1.0,
+    boundary: Boundary = Boundary.NO_FLUX,
+) -> Term:
+    """Make the diffusion term of an image laid out row by row.
+
+        F(u) = α/dx² (L_height + L_width) u,    flow = exp(rL),    r = α dt/dx² ≤ ℓ/8
+
+    Args:
+        alpha: Diffusivity α; one number, or one for each feature.
+        grid: Height and width.
+        dx: Distance between pixels.
+        boundary: What all four sides see.
+    """
+    rate = alpha / dx**2
+
+    def solve(v: Field, scale: float, t: float) -> Field:
+        modes = plane_modes(v, rate, grid, boundary=boundary)
+        return modes.leave(modes.enter(v) / (1 - scale * modes.spectrum))
+
+    return Term(
+        name="diffusion",
+        rhs=lambda u, t: rate * laplacian_2d(u, grid, boundary=boundary),
+        solve=solve,
+        flow=lambda u, t, dt: diffuse_2d(
+            u, rate * dt, grid, scheme=Scheme.EXACT, boundary=boundary
+        ),
+        limit=Limit(quantity="r = α dt/dx²", rate=_largest(rate), stiffness=8.0),
+        generator=lambda u: plane_modes(u, rate, grid, boundary=boundary),
     )
 
 
@@ -157,6 +203,7 @@ def transport_term(rate: float | Tensor, *, valid_mask: Mask | None = None) -> T
         rhs=rhs,
         solve=solve,
         limit=Limit(quantity="r = c dt", rate=_largest(rate), stiffness=2.0),
+        generator=lambda u: upwind(u, rate, valid_mask),
     )
 
 

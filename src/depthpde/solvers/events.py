@@ -1,0 +1,183 @@
+"""Events: what is watched for on the way, and when exactly it happened.
+
+    fires for sample b at the first t with  measure_b(u(t)) ≤ bound   (or ≥ bound)
+
+A step whose end fulfils what its start did not is searched by bisection on its dense output, so an
+event costs no evaluation of the equation. One that comes and goes within a single step is missed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from depthpde.operators.energy import dirichlet_energy
+from depthpde.shapes import Field
+from depthpde.solvers.segment import Segment
+from depthpde.solvers.trajectory import Firing
+
+HALVINGS = 50
+"""Bisections of one step: below rounding for any step."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """A number of the field that is watched, and the bound it must pass.
+
+    Example:
+        >>> tall = Event(name="tall", measure=lambda u: u.amax(dim=(1, 2)), bound=3.0, rising=True)
+        >>> path = simulate(equation, u0, (0.0, 10.0), events=[tall])
+    """
+
+    name: str
+    """What the path calls it."""
+    measure: Callable[[Field], Tensor]
+    """Takes the field, gives one number for each sample, [batch] or a scalar."""
+    bound: float
+    """The value to pass."""
+    rising: bool = False
+    """Whether it fires at the bound and above; otherwise at the bound and below."""
+    terminal: bool = True
+    """Whether the run ends once it has fired for every sample."""
+
+    def holds(self, u: Field) -> Tensor:
+        """Tell for which samples the bound is passed, [batch]."""
+        with torch.no_grad():
+            value = torch.as_tensor(self.measure(u)).expand(u.shape[0])
+        return value >= self.bound if self.rising else value <= self.bound
+
+
+class Watch:
+    """Follow several events along a run.
+
+    Args:
+        events: What to watch for; names must differ.
+        u: The field at the start; what holds there fires at once.
+        t: The time of the start.
+    """
+
+    def __init__(self, events: Sequence[Event], u: Field, t: float) -> None:
+        names = [event.name for event in events]
+        if len(set(names)) < len(names):
+            raise ValueError(f"`events` must have names of their own, got {names}; rename one")
+        self.events = tuple(events)
+        self.fired: list[Firing] = []
+        self._pending = {
+            event.name: torch.ones(u.shape[0], dtype=torch.bool, device=u.device)
+            for event in events
+        }
+        for event in self.events:
+            self._fire(event, event.holds(u), lambda sample: t)
+
+    def look(self, segment: Segment, u: Field) -> float | None:
+        """Look for events within a step.
+
+        Args:
+            segment: The step.
+            u: The field at its end.
+
+        Returns:
+            When the run must end; None if it goes on.
+        """
+        for event in self.events:
+            now = event.holds(u)
+            self._fire(event, now, partial(_bisect, event, segment))
+        self.fired.sort(key=lambda firing: firing.time)
+        return self.stop
+
+    @property
+    def stop(self) -> float | None:
+        """Give the time at which a terminal event had fired for every sample; None if none has."""
+        ends = []
+        for event in self.events:
+            if event.terminal and not self._pending[event.name].any():
+                ends.append(max(each.time for each in self.fired if each.name == event.name))
+        return min(ends, default=None)
+
+    def _fire(self, event: Event, now: Tensor, when: Callable[[int], float]) -> None:
+        pending = self._pending[event.name]
+        for sample in (pending & now).nonzero().flatten().tolist():
+            self.fired.append(Firing(name=event.name, time=when(sample), sample=sample))
+        self._pending[event.name] = pending & ~now
+
+
+def energy_below(bound: float, *, terminal: bool = True) -> Event:
+    """Fire when the Dirichlet energy ½ Σ ‖u_{i+1} − u_i‖² has fallen to a bound.
+
+    Example:
+        >>> path = simulate(equation, u0, (0.0, 50.0), events=[energy_below(0.1)])
+    """
+    return Event(name="energy_below", measure=dirichlet_energy, bound=bound, terminal=terminal)
+
+
+def norm_above(bound: float, *, terminal: bool = True) -> Event:
+    """Fire when the norm of a site has risen to a bound.
+
+    Example:
+        >>> path = simulate(equation, u0, (0.0, 50.0), events=[norm_above(100.0)])
+    """
+
+    def measure(u: Field) -> Tensor:
+        return u.norm(dim=-1).amax(dim=-1)
+
+    return Event(name="norm_above", measure=measure, bound=bound, rising=True, terminal=terminal)
+
+
+def merged(clusters: int = 1, *, apart: float = 1e-2, terminal: bool = True) -> Event:
+    """Fire when so few clusters are left.
+
+    Args:
+        clusters: How many may be left.
+        apart: Sites nearer than this, in units of the mean norm, are of one cluster.
+        terminal: Whether the run ends there.
+
+    Example:
+        >>> path = simulate(equation, u0, (0.0, 50.0), events=[merged(clusters=2)])
+    """
+
+    def measure(u: Field) -> Tensor:
+        return count_clusters(u, apart=apart)
+
+    return Event(name="merged", measure=measure, bound=float(clusters), terminal=terminal)
+
+
+def count_clusters(u: Field, *, apart: float = 1e-2) -> Tensor:
+    """Count groups of sites that a chain of near neighbours connects.
+
+        x ~ y  where  ‖u(x) − u(y)‖ ≤ apart · mean‖u‖,    clusters = components of the graph
+
+    Args:
+        u: The field.
+        apart: How far two sites of one cluster may stand apart, in units of the mean norm.
+
+    Returns:
+        [batch], whole numbers as floats.
+    """
+    near = torch.cdist(u, u) <= apart * u.norm(dim=-1).mean(dim=1)[:, None, None]
+    length = u.shape[1]
+    label = torch.arange(length, device=u.device).expand(u.shape[0], length)
+    while True:  # every site takes the least label of its neighbours, until none changes
+        least = torch.where(near, label[:, None, :], length).amin(dim=-1)
+        least = least.gather(1, least)
+        if torch.equal(least, label):
+            break
+        label = least
+    own = torch.arange(length, device=u.device)
+    return (label == own).sum(dim=1).to(torch.float64)
+
+
+def _bisect(event: Event, segment: Segment, sample: int) -> float:
+    low, high = segment.start, segment.end
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        if not low < middle < high:
+            break
+        if bool(event.holds(segment.at(middle))[sample]):
+            high = middle
+        else:
+            low = middle
+    return high

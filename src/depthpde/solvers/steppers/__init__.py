@@ -1,0 +1,1 @@
+"""Methods that know the error of their step, one kind a file."""
