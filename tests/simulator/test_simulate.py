@@ -1,4 +1,6 @@
 import math
+import sys
+from functools import partial
 
 import pytest
 import torch
@@ -7,12 +9,14 @@ from scipy.integrate import solve_ivp
 from depthpde.layers.interaction import Attention
 from depthpde.layers.reaction import FeedForward
 from depthpde.layers.stabilizer import Stabilizer
+from depthpde.operators.diffusion.diffusion_2d import diffuse_2d
 from depthpde.operators.interaction import attention_weights
 from depthpde.operators.laplacian import eigenvalues, eigenvectors
 from depthpde.seeds import generator
 from depthpde.simulator.equation import Equation, Projection
 from depthpde.simulator.integrator import Integrator
 from depthpde.simulator.simulate import simulate
+from depthpde.solvers.events import norm_above
 from depthpde.solvers.integrate import BlowUpError
 
 BARE = Stabilizer(norm="none")
@@ -258,3 +262,159 @@ def test_fidelity_draws_the_field_back_to_its_start():
 def test_refuses_an_unknown_method():
     with pytest.raises(ValueError, match=r"`method` must be one of auto, euler, lie.*'strang'"):
         simulate(Equation(diffusion=0.1), draw(1, 3, 2), (0.0, 1.0), method="strnag")
+
+
+def attentive(**options) -> tuple[Equation, torch.Tensor]:
+    attention, reaction = block()
+    equation = Equation(**{"diffusion": 2.0, **options}, interaction=attention, reaction=reaction)
+    return equation, draw(2, 12, 8)
+
+
+CHOSEN = ["auto", "adams", "dopri5", "tsit5", "bosh3", "etd4", "etd4_stiff", "ark3", "ark4"]
+
+
+@pytest.mark.parametrize("method", CHOSEN)
+def test_a_method_that_chooses_its_steps_agrees_with_scipy(method):
+    equation, u0 = attentive(diffusion=5.0)
+
+    def rate(t, flat):
+        u = torch.from_numpy(flat).reshape(u0.shape)
+        return equation.rate(t, u).flatten().numpy()
+
+    found = solve_ivp(rate, (0, 1.5), u0.flatten().numpy(), method="DOP853", rtol=1e-11, atol=1e-12)
+    exact = torch.from_numpy(found.y[:, -1]).reshape(u0.shape)
+    path = simulate(equation, u0, (0.0, 0.7, 1.5), method=method, rtol=1e-6)
+    assert float((path.final - exact).norm() / exact.norm()) < 1e-5
+    assert path.states.shape == (3, 2, 12, 8)
+
+
+def test_our_equations_run_under_torchdiffeq_and_agree():
+    odeint = pytest.importorskip("torchdiffeq").odeint
+    equation, u0 = attentive(fidelity=0.3)
+    clock = torch.tensor([0.0, 0.5, 1.5], dtype=torch.float64)
+    theirs = odeint(partial(equation.rate, start=u0), u0, clock, rtol=1e-10, atol=1e-11)
+    ours = simulate(equation, u0, clock, rtol=1e-8)
+    torch.testing.assert_close(ours.states, theirs, rtol=0, atol=1e-6)
+    lent = simulate(equation, u0, clock, method="torchdiffeq:dopri8", rtol=1e-10)
+    torch.testing.assert_close(lent.states, theirs, rtol=0, atol=1e-7)
+    assert lent.method == "torchdiffeq:dopri8"
+    assert lent.statistics.evaluations["interaction"] > 10
+
+
+def test_a_peers_method_is_named_by_its_own_package():
+    pytest.importorskip("torchdiffeq")
+    equation, u0 = attentive()
+    with pytest.raises(ValueError, match=r"`method` must be one of dopri8.*'dopri8'"):
+        simulate(equation, u0, (0.0, 1.0), method="torchdiffeq:dopri6")
+    with pytest.raises(ValueError, match=r"`events` must be left out.*'auto'"):
+        simulate(
+            equation, u0, (0.0, 1.0), method="torchdiffeq:dopri5", events=[norm_above(1e9)]
+        )  # fmt: skip
+
+
+def test_without_the_extra_a_peer_is_refused_and_the_extra_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torchdiffeq", None)
+    equation, u0 = attentive()
+    with pytest.raises(ValueError, match=r"depthpde\[peers\]"):
+        simulate(equation, u0, (0.0, 1.0), method="torchdiffeq:dopri5")
+
+
+def test_auto_is_accurate_by_itself_and_says_what_it_chose():
+    equation, u0 = attentive(diffusion=200.0)
+    path = simulate(equation, u0, (0.0, 2.0))
+    accurate = simulate(equation, u0, (0.0, 2.0), rtol=1e-10)
+    assert float((path.final - accurate.final).norm() / accurate.final.norm()) < 1e-5
+    assert path.method == "adams"
+    assert "800" in path.message
+    assert path.statistics.evaluations["interaction"] < 150
+
+
+def test_strang_chooses_its_steps_where_a_tolerance_is_given():
+    equation, u0 = attentive()
+    exact = simulate(equation, u0, (0.0, 1.0), rtol=1e-10).final
+    for rtol in (1e-3, 1e-4):
+        path = simulate(equation, u0, (0.0, 1.0), method="strang", rtol=rtol)
+        assert float((path.final - exact).norm() / exact.norm()) < 10 * rtol
+    assert path.statistics.largest_error > 0
+
+
+def test_chosen_steps_stop_where_a_layer_ends():
+    speeds = [lambda u: torch.ones_like(u), lambda u: 10 * torch.ones_like(u)]
+    equation = Equation(reaction=speeds, stabilizer=BARE)
+    u0 = torch.zeros(1, 1, 1, dtype=torch.float64)
+    path = simulate(equation, u0, (0.0, 0.5, 1.5, 2.0), method="tsit5")
+    assert path.states.flatten().tolist() == pytest.approx([0.0, 0.5, 6.0, 11.0])
+    assert float(path.at(1.25)) == pytest.approx(3.5)
+
+
+def test_chosen_steps_respect_padding_and_the_past():
+    attention, reaction = block()
+    equation = Equation(diffusion=20.0, interaction=attention, reaction=reaction)
+    u0, mask = draw(2, 6, 8), torch.tensor([[True] * 6, [True] * 4 + [False] * 2])
+    path = simulate(equation, u0, (0.0, 1.0), rtol=1e-8, valid_mask=mask)
+    short = simulate(equation, u0[1:, :4], (0.0, 1.0), rtol=1e-8)
+    torch.testing.assert_close(path.final[1, :4], short.final[0], rtol=0, atol=1e-6)
+    attention.causal = True
+    causal = Equation(diffusion=20.0, interaction=attention, reaction=reaction, causal=True)
+    other = u0.clone()
+    other[:, 3:] += 1.0
+    a, b = (simulate(causal, each, (0.0, 1.0), rtol=1e-8).final for each in (u0, other))
+    # The steps look at the whole field, so the past may differ, within the tolerance.
+    torch.testing.assert_close(a[:, :3], b[:, :3], rtol=0, atol=1e-6)
+
+
+def test_clustering_on_the_sphere_is_as_accurate_as_wanted():
+    n, beta, rho = 5, 2.0, 0.1
+
+    def attend(u):
+        return attention_weights(u, u, gain=beta) @ u
+
+    equation = Equation(interaction=attend, stabilizer=Projection(kind="rms", radius=1.0))
+    exact = cosine_at(n, beta, rho, 3.0)
+    for rtol in (1e-3, 1e-5, 1e-7, 1e-9):
+        path = simulate(equation, equiangular(n, rho), (0.0, 3.0), rtol=rtol)
+        gram = path.final[0] @ path.final[0].mT
+        assert abs(float(gram[0, 1]) - exact) < 10 * rtol
+        torch.testing.assert_close(gram.diagonal(), torch.ones(n).double())
+        between = path.at(1.234)[0].norm(dim=-1)
+        torch.testing.assert_close(between, torch.ones(n).double())
+
+
+def test_an_image_is_a_field_of_two_dimensions():
+    u0 = draw(1, 30, 2)
+    for boundary in ("no_flux", "periodic"):
+        equation = Equation(diffusion=3.0, grid=(5, 6), boundary=boundary)
+        exact = diffuse_2d(u0, 3.0, (5, 6), scheme="exact", boundary=boundary)
+        for method in ("auto", "strang", "ark4"):
+            path = simulate(equation, u0, (0.0, 1.0), method=method)
+            torch.testing.assert_close(path.final, exact, rtol=0, atol=1e-4)
+    with pytest.raises(ValueError, match="`grid` must be left out where `causal`"):
+        Equation(diffusion=1.0, grid=(5, 6), causal=True)
+    with pytest.raises(
+        ValueError, match="`valid_mask` must be left out for diffusion over an image"
+    ):
+        simulate(equation, u0, (0.0, 1.0), valid_mask=torch.ones(1, 30).bool())
+
+
+def test_refuses_both_steps_and_a_tolerance():
+    equation, u0 = attentive()
+    with pytest.raises(ValueError, match=r"`substeps` must be left out .*got 4.*drop one"):
+        simulate(equation, u0, (0.0, 1.0), substeps=4, rtol=1e-3)
+    with pytest.raises(ValueError, match=r"`rtol` must be left out for 'rk4'.*'auto'"):
+        simulate(equation, u0, (0.0, 1.0), method="rk4", rtol=1e-3)
+
+
+def test_the_rate_needs_the_start_that_fidelity_draws_to():
+    equation, u0 = attentive(fidelity=0.3)
+    with pytest.raises(ValueError, match=r"`start` must be given.*0.3.*partial"):
+        equation.rate(0.0, u0)
+    by_layer = Equation(reaction=[torch.sin, torch.cos], stabilizer=BARE)
+    assert torch.equal(by_layer.rate(1.5, u0), torch.cos(u0))
+    assert torch.equal(by_layer.rate(torch.tensor(0.5), u0), torch.sin(u0))
+
+
+def test_the_rate_compiles():
+    equation, u0 = attentive()
+    with torch.no_grad():
+        compiled = torch.compile(lambda u: equation.rate(0.0, u), backend="eager")
+        torch.testing.assert_close(compiled(u0), equation.rate(0.0, u0))

@@ -8,17 +8,23 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
+from enum import StrEnum
+from functools import partial
 
+import torch
 from torch import Tensor
 
-from depthpde.errors import check_field, check_mask, check_name, check_positive
+from depthpde.errors import check_field, check_mask, check_name, check_one_of, check_positive
 from depthpde.shapes import Field, Mask
 from depthpde.simulator.equation import Equation
 from depthpde.simulator.integrator import Integrator, plan
+from depthpde.solvers.adjoint import adjoint_step
+from depthpde.solvers.backend import is_peer, solve_by_peer
 from depthpde.solvers.blow_up import BlowUpError, explain
+from depthpde.solvers.checkpointing import Noting, replay
 from depthpde.solvers.events import Event
 from depthpde.solvers.follow import Run, Watching
-from depthpde.solvers.integrate import check_times
+from depthpde.solvers.integrate import check_times, integrate
 from depthpde.solvers.steppers.fixed import DoublingStepper, FixedStepper
 from depthpde.solvers.steppers.methods import AUTO, ORDERS, build_stepper, choose_method
 from depthpde.solvers.steppers.stepper import Stepper
@@ -28,6 +34,19 @@ from depthpde.solvers.trajectory import Statistics, Trajectory
 
 SAME = 1e-6
 """Two times closer than this are one."""
+
+
+class Gradient(StrEnum):
+    """How gradients pass through a run."""
+
+    STEPS = "steps"
+    """Through every step as it was computed: exact, memory O(steps)."""
+    CHECKPOINT = "checkpoint"
+    """The same gradient, memory O(√steps), one more forward pass."""
+    ADJOINT = "adjoint"
+    """By the continuous adjoint: no graph is kept; right within the tolerance."""
+
+
 METHODS = (AUTO, *(each.value for each in Integrator), *ORDERS)
 """Every method by name."""
 
@@ -46,6 +65,7 @@ def simulate(
     max_steps: int = 100_000,
     strict: bool = True,
     dense: bool | None = None,
+    gradient: Gradient | str = Gradient.STEPS,
     progress: Callable[[float], None] | None = None,
 ) -> Trajectory:
     """Follow an equation from its start through the times given.
@@ -70,7 +90,7 @@ def simulate(
             on the sphere is where the run begins.
         times: Increasing times at which states are wanted; the first is the start.
         method: "auto" for an accurate solution; "lie" for what a Transformer computes; any other of
-            `METHODS` to compare.
+            `METHODS` to compare, or "torchdiffeq:dopri8" for a method of that package.
         rtol: Relative error of a step, 1e-6 unless given; makes the steps of "strang" adaptive.
         atol: Absolute error of a step; a thousandth of `rtol` unless given.
         substeps: Equal steps between one time and the next, for methods of fixed steps; "auto" then
@@ -80,13 +100,19 @@ def simulate(
         max_steps: Steps after which the run ends.
         strict: Whether a run that fails raises. False returns what there is, with a status.
         dense: Whether `path.at` can read between steps; by default where steps are chosen.
+        gradient: "steps" differentiates what was computed, and keeps it all; "checkpoint" gives the
+            same gradient in memory of the square root of the steps, for one more forward pass;
+            "adjoint" keeps no graph, and its error is the tolerance's. The last two end a step at
+            every time.
         progress: Called with the time after every step.
 
     Example:
         >>> path = simulate(equation, u0, (0.0, 6.0), rtol=1e-6)
         >>> path.at(3.14), path.statistics.evaluations
     """
-    name = check_name("method", str(method), METHODS)
+    name = str(method)
+    if not is_peer(name):
+        check_name("method", name, METHODS)
     tolerance = _tolerance(name, rtol, atol, substeps)
     if name == AUTO and tolerance is None:
         name = Integrator.STRANG.value
@@ -105,15 +131,38 @@ def simulate(
         dense=tolerance is not None if dense is None else dense,
     )  # fmt: skip
     run = Run.begin(u, clock, watching, statistics=statistics)
+    kind = check_one_of("gradient", gradient, Gradient)
+    _check_gradient(kind, events, tolerance, name)
     why, steps = "", substeps or 1
-    intervals = itertools.pairwise(clock) if tolerance is None else [(clock[0], clock[-1])]
+    whole = tolerance is not None and kind is Gradient.STEPS
+    intervals = [(clock[0], clock[-1])] if whole else itertools.pairwise(clock)
     for begin, end in intervals:
         for layer, a, b, pieces in _pieces(equation, begin, end, steps):
             terms = equation.terms(start, layer=layer, valid_mask=valid_mask)
             if name == AUTO:
                 name, why = choose_method(terms, u, a)
+            if tolerance is not None and is_peer(name):
+                counted = tuple(statistics.count(term) for term in terms)
+                inside = [time for time in clock if a < time < b]
+                found = solve_by_peer(name, counted, u, [a, *inside, b], tolerance, project)
+                u = run.take(found, [*inside, b])
+                continue
             stepper, blame = _stepper(name, terms, u, tolerance, project, statistics)
-            u = run.cover(stepper, u, a, b, blame, steps=None if tolerance else pieces)
+            cover = partial(
+                run.cover, start=a, end=b, blame=blame, steps=None if tolerance else pieces
+            )
+            if kind is Gradient.STEPS:
+                u = cover(stepper, u)
+            elif kind is Gradient.CHECKPOINT:
+                u = run.replace_last(_checkpointed(stepper, u, a, cover), b)
+            else:
+                assert tolerance is not None, "checked above"
+                solve = partial(
+                    integrate, tuple(statistics.count(term) for term in terms), times=(a, b),
+                    method=name, tolerance=tolerance, project=project,
+                )  # fmt: skip
+                u = adjoint_step(terms, u, a, b, solve, tolerance)
+                run.take([u], [b])
     return run.path(name, equation.active, why)
 
 
@@ -130,6 +179,8 @@ def _tolerance(
                 "either the steps are fixed or their error is; drop one"
             )
         return None
+    if is_peer(name) and not wanted:
+        return Tolerance()
     known = {each.value for each in Integrator}
     if name in known and name != Integrator.STRANG.value and wanted:
         raise ValueError(
@@ -139,6 +190,33 @@ def _tolerance(
     if name in known and not wanted:
         return None
     return Tolerance(rtol=1e-6 if rtol is None else rtol, atol=atol)
+
+
+def _checkpointed(
+    stepper: Stepper, u: Field, start: float, cover: Callable[[Stepper, Field], Field]
+) -> Field:
+    """Follow a piece without gradients, then take its steps again with checkpoints."""
+    noting = Noting(stepper)
+    with torch.no_grad():
+        end = cover(noting, u)
+    return replay(stepper, u, start, noting.taken)[-1] if noting.taken else end
+
+
+def _check_gradient(
+    kind: Gradient, events: Sequence[Event], tolerance: Tolerance | None, name: str
+) -> None:
+    if kind is Gradient.STEPS:
+        return
+    if events:
+        raise ValueError(
+            f"`events` must be left out where `gradient` is {kind.value!r}, got {len(events)}; use "
+            "gradient='steps', or end the times where the event happened"
+        )
+    if kind is Gradient.ADJOINT and (tolerance is None or name not in (AUTO, *ORDERS)):
+        raise ValueError(
+            f"`method` must choose its own steps where `gradient` is 'adjoint', got {name!r}: the "
+            "adjoint is that of the exact flow; use 'auto', or gradient='checkpoint'"
+        )
 
 
 def _stepper(

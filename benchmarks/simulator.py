@@ -1,0 +1,296 @@
+"""The simulator against torchdiffeq: evaluations at an error, overhead, memory.
+
+    python benchmarks/simulator.py            print the tables
+    python benchmarks/simulator.py --check    and exit 1 if a bar is missed
+    python benchmarks/simulator.py --quick    evaluations at diffusivity 1 and 20 only
+
+The problem: 128 tokens, dim 16, two heads, pre-norm attention and feed-forward, float64, t from 0
+to 2, diffusivity 1, 20 and 200. Evaluations of attention are counted, so those bars do not depend
+on the machine. A method's number at an error is the fewest evaluations over a ladder of tolerances
+(or steps) with which it gets there; torchdiffeq's is the best of its methods. The exact solution is
+Tsitouras' pair at 1e-12 for diffusivity 1 and the stiff-order exponential method at 1e-11 beyond:
+neither is the method under test. Times are ratios of interleaved runs, medians.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import math
+import statistics
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from depthpde.layers.interaction import Attention
+from depthpde.layers.reaction import FeedForward
+from depthpde.operators.interaction import attention_weights
+from depthpde.operators.reaction import fisher_kpp
+from depthpde.simulator.equation import Equation, Projection
+from depthpde.simulator.simulate import simulate
+
+ERRORS = (1e-3, 1e-5, 1e-7)
+BARS = {1.0: (0.8, 0.8, 0.8), 20.0: (1 / 5, 1 / 5, 1 / 2), 200.0: (1 / 40, 1 / 40, 1 / 6)}
+OURS = ("auto", "etd4", "etd4_stiff", "dopri5", "tsit5", "ark4")
+THEIRS = ("dopri5", "dopri8", "bosh3")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a table, and the bar it must meet."""
+
+    what: str
+    value: float
+    bar: float | None = None
+    note: str = ""
+
+    @property
+    def passed(self) -> bool:
+        """Whether the bar is met; a line without one always passes."""
+        return self.bar is None or self.value <= self.bar
+
+    def __str__(self) -> str:
+        """Print the line."""
+        wanted = "" if self.bar is None else f"≤ {self.bar:.3g}"
+        mark = "" if self.bar is None else "ok" if self.passed else "MISSED"
+        return f"{self.what:<58}{self.value:>9.3g}   {wanted:<9}{mark:<8}{self.note}"
+
+
+@dataclass
+class Problem:
+    """The equation whose evaluations are counted."""
+
+    equation: Equation
+    u0: Tensor
+    calls: list[int]
+
+    def rate(self, t: Tensor, u: Tensor) -> Tensor:
+        """Give the right-hand side in torchdiffeq's order."""
+        return self.equation.rate(t, u)
+
+    def count(self, run: Callable[[], Tensor]) -> tuple[int, Tensor]:
+        """Run, and return how often attention was evaluated."""
+        self.calls.clear()
+        return_value = run()
+        return len(self.calls), return_value
+
+
+def problem(alpha: float, tokens: int = 128, dim: int = 16) -> Problem:
+    """Build the problem of the issue."""
+    torch.manual_seed(0)
+    attention = Attention(dim, 2, dtype=torch.float64).requires_grad_(False)
+    reaction = FeedForward(dim, 2 * dim, dtype=torch.float64).requires_grad_(False)
+    calls: list[int] = []
+
+    def attend(u: Tensor) -> Tensor:
+        calls.append(1)
+        return attention(u)
+
+    u0 = torch.randn(1, tokens, dim, dtype=torch.float64)
+    equation = Equation(diffusion=alpha, interaction=attend, reaction=reaction)
+    return Problem(equation, u0, calls)
+
+
+def distance(u: Tensor, exact: Tensor) -> float:
+    """Give the relative error."""
+    return float((u - exact).norm() / exact.norm())
+
+
+def ladder(
+    task: Problem, exact: Tensor, run: Callable[[float], Tensor], rungs: tuple[float, ...]
+) -> list[tuple[int, float]]:
+    """Give evaluations and error on every rung."""
+    found = []
+    for rung in rungs:
+        calls, u = task.count(partial(run, rung))
+        found.append((calls, distance(u, exact)))
+        if found[-1][1] < ERRORS[-1]:
+            break
+    return found
+
+
+def fewest(found: list[tuple[int, float]], error: float) -> tuple[float, float]:
+    """Give the fewest evaluations that reach an error, and the error reached."""
+    return min(((float(n), e) for n, e in found if e <= error), default=(math.inf, math.nan))
+
+
+def evaluations(alpha: float) -> list[Row]:
+    """Count evaluations of attention at three errors, ours against torchdiffeq's best."""
+    task = problem(alpha)
+    judge = ("tsit5", 1e-12) if alpha == 1 else ("etd4_stiff", 1e-11)
+    exact = simulate(task.equation, task.u0, (0.0, 2.0), method=judge[0], rtol=judge[1]).final
+    tolerances = tuple(10 ** (-k / 2) for k in range(3, 20))
+    theirs = peers(task, exact, tolerances if alpha < 200 else tolerances[1::2])
+    rows = []
+    for name in OURS:
+        if alpha > 1 and name in ("dopri5", "tsit5"):
+            continue  # explicit, so no better than the peer's where diffusion is stiff
+        run = partial(own_run, task, name)
+        ours = ladder(task, exact, run, tolerances)
+        for error, bar in zip(ERRORS, BARS[alpha], strict=True):
+            best = min(theirs, key=lambda each, e=error: fewest(theirs[each], e)[0])
+            peer, own = fewest(theirs[best], error), fewest(ours, error)
+            note = f"{own[0]:g} ({own[1]:.1e}) against {peer[0]:g} ({peer[1]:.1e}, {best})"
+            what = f"diffusivity {alpha:g}, error ≤ {error:g}, {name}"
+            rows.append(Row(what, own[0] / peer[0], bar if name == "auto" else None, note))
+            print(rows[-1], flush=True)
+    return rows
+
+
+def own_run(task: Problem, method: str, rtol: float) -> Tensor:
+    """Run one of our methods."""
+    return simulate(task.equation, task.u0, (0.0, 2.0), method=method, rtol=rtol).final
+
+
+def peers(
+    task: Problem, exact: Tensor, tolerances: tuple[float, ...]
+) -> dict[str, list[tuple[int, float]]]:
+    """Run torchdiffeq's methods; fixed steps too where diffusion lets them be few."""
+    from torchdiffeq import odeint
+
+    span = torch.tensor([0.0, 2.0], dtype=torch.float64)
+
+    def chosen(method: str, tol: float) -> Tensor:
+        return odeint(task.rate, task.u0, span, method=method, rtol=tol, atol=tol)[-1]
+
+    def fixed(steps: float) -> Tensor:
+        options = {"step_size": 2 / steps}
+        return odeint(task.rate, task.u0, span, method="rk4", options=options)[-1]
+
+    found = {name: ladder(task, exact, partial(chosen, name), tolerances) for name in THEIRS}
+    if task.equation.diffusion == 1:
+        found["rk4"] = ladder(task, exact, fixed, (6, 8, 12, 16, 24, 32, 48, 64))
+    return found
+
+
+def wanted_and_got() -> list[Row]:
+    """Compare the error that was asked for with the one that was got, on exact solutions."""
+    from scipy.integrate import solve_ivp
+
+    n, beta, rho = 5, 2.0, 0.1
+    gram = torch.full((n, n), rho, dtype=torch.float64).fill_diagonal_(1.0)
+    corners = torch.linalg.cholesky(gram)[None]
+    sphere = Equation(
+        interaction=lambda u: attention_weights(u, u, gain=beta) @ u,
+        stabilizer=Projection(kind="rms", radius=1.0),
+    )
+
+    def closing(t: float, r: list[float]) -> list[float]:
+        e, top = math.exp(beta * r[0]), math.exp(beta)
+        return [2 * e * (1 - r[0]) * ((n - 1) * r[0] + 1) / (top + (n - 1) * e)]
+
+    exact = solve_ivp(closing, (0, 3), [rho], rtol=1e-12, atol=1e-13, method="DOP853").y[0, -1]
+    start = torch.full((1, 4, 1), 0.05, dtype=torch.float64)
+    logistic = start * math.exp(6) / (1 + start * (math.exp(6) - 1))
+    reaction = Equation(source=lambda u, t: fisher_kpp(u))
+    heat = Equation(diffusion=5.0)
+    torch.manual_seed(0)
+    rough = torch.randn(1, 64, 4, dtype=torch.float64)
+    crowd = torch.nn.functional.normalize(torch.randn(1, 24, 3, dtype=torch.float64), dim=-1)
+    gather = simulate(sphere, crowd, (0.0, 8.0), method="tsit5", rtol=1e-12).final
+    spread = simulate(heat, rough, (0.0, 1.0), method="tsit5", rtol=1e-12).final
+    rows = []
+    for method in ("auto", "tsit5", "dopri5"):
+        for rtol in (1e-3, 1e-5, 1e-7, 1e-9):
+            go = partial(simulate, method=method, rtol=rtol)
+            u = go(sphere, corners, (0.0, 3.0)).final[0]
+            errors = {
+                "heat": distance(go(heat, rough, (0.0, 1.0)).final, spread),
+                "logistic": distance(go(reaction, start, (0.0, 6.0)).final, logistic),
+                "equiangular": abs(float(u[0] @ u[1]) - exact),
+                "clustering": distance(go(sphere, crowd, (0.0, 8.0)).final, gather),
+            }
+            worst = max(errors, key=lambda each: errors[each])
+            note = " ".join(f"{name} {error:.1e}" for name, error in errors.items())
+            rows.append(Row(f"{method}, rtol {rtol:g}: worst error / rtol ({worst})",
+                            errors[worst] / rtol, 10.0, note))  # fmt: skip
+            print(rows[-1], flush=True)
+    return rows
+
+
+def overhead(rounds: int = 9) -> list[Row]:
+    """Time what a solver spends beside the terms, per evaluation, on a 128 × 64 field."""
+    from torchdiffeq import odeint
+
+    torch.manual_seed(0)
+    u0 = torch.randn(1, 128, 64, dtype=torch.float64)
+    calls: list[int] = []
+
+    def rest(u: Tensor, t: float) -> Tensor:
+        calls.append(1)
+        return torch.sin(u)
+
+    equation = Equation(diffusion=1.0, source=rest)
+    quiet = Equation(source=rest)
+
+    def theirs(tol: float) -> None:
+        odeint(lambda t, u: rest(u, 0.0), u0, torch.tensor([0.0, 3.0]).double(), rtol=tol, atol=tol,
+               method="dopri5")  # fmt: skip
+
+    runs: dict[str, Callable[[], object]] = {
+        "torchdiffeq dopri5": lambda: theirs(1e-8),
+        "dopri5": lambda: simulate(quiet, u0, (0.0, 3.0), method="dopri5", rtol=1e-8),
+        "adams, no diffusion": lambda: simulate(quiet, u0, (0.0, 3.0), rtol=1e-8),
+        "adams, diffusion exact": lambda: simulate(equation, u0, (0.0, 3.0), rtol=1e-8),
+    }
+    bare = _seconds(lambda: [rest(u0, 0.0) for _ in range(200)]) / 200
+    times: dict[str, list[float]] = {name: [] for name in runs}
+    with torch.no_grad():
+        for _ in range(rounds):
+            for name, run in runs.items():
+                calls.clear()
+                spent = _seconds(run)
+                times[name].append(spent / len(calls) - bare)
+    base = statistics.median(times["torchdiffeq dopri5"])
+    rows = []
+    for name, spent in times.items():
+        ratio = statistics.median(
+            a / b for a, b in zip(spent, times["torchdiffeq dopri5"], strict=True)
+        )
+        bar = 1.0 if name == "dopri5" else None
+        note = f"{1e6 * statistics.median(spent):.0f} µs an evaluation, theirs {1e6 * base:.0f}"
+        rows.append(Row(f"overhead beside the terms, 128 × 64: {name}", ratio, bar, note))
+        print(rows[-1], flush=True)
+    return rows
+
+
+def _seconds(run: Callable[[], object]) -> float:
+    begun = time.perf_counter()
+    run()
+    return time.perf_counter() - begun
+
+
+def main() -> int:
+    """Measure, print and judge."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="exit 1 if a bar is missed")
+    parser.add_argument("--quick", action="store_true", help="leave the long parts out")
+    parser.add_argument("--only", choices=("1", "20", "200", "errors", "overhead"), help="one part")
+    arguments = parser.parse_args()
+    if importlib.util.find_spec("torchdiffeq") is None:
+        print("torchdiffeq is not installed: pip install 'depthpde[peers]'", file=sys.stderr)
+        return 2
+    warnings.filterwarnings("ignore")
+    torch.set_num_threads(1)
+    parts: dict[str, Callable[[], list[Row]]] = {
+        **{f"{alpha:g}": partial(evaluations, alpha) for alpha in BARS},
+        "errors": wanted_and_got,
+        "overhead": overhead,
+    }
+    left_out = {"200", "errors"} if arguments.quick else set()
+    names = [arguments.only] if arguments.only else [name for name in parts if name not in left_out]
+    with torch.no_grad():
+        rows = [row for name in names for row in parts[name]()]
+    missed = [row for row in rows if not row.passed]
+    print(f"\n{len(rows) - len(missed)} of {len(rows)} lines are within their bars")
+    return 1 if arguments.check and missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
