@@ -76,13 +76,22 @@ from depthpde.simulator.equation import Equation as Equation
 from depthpde.simulator.equation import Projection as Projection
 from depthpde.simulator.learned import LanguageSimulator as LanguageSimulator
 from depthpde.simulator.learned import Simulator as Simulator
+from depthpde.simulator.phase import phase as phase
 from depthpde.simulator.simulate import simulate as simulate
+from depthpde.simulator.system import System as System
+from depthpde.simulator.systems import SYSTEMS
 from depthpde.simulator.transcribe import follow as follow
 from depthpde.simulator.transcribe import transcribe as transcribe
-from depthpde.solvers.integrate import BlowUpError as BlowUpError
-from depthpde.solvers.integrate import Trajectory as Trajectory
+from depthpde.simulator.work_precision import work_precision as work_precision
+from depthpde.solvers.blow_up import BlowUpError as BlowUpError
+from depthpde.solvers.events import Event as Event
+from depthpde.solvers.events import energy_below as energy_below
+from depthpde.solvers.events import merged as merged
+from depthpde.solvers.events import norm_above as norm_above
 from depthpde.solvers.integrate import integrate as integrate
 from depthpde.solvers.term import Term as Term
+from depthpde.solvers.trajectory import SolverStatus as SolverStatus
+from depthpde.solvers.trajectory import Trajectory as Trajectory
 from depthpde.sweeps.executor import Executor as Executor
 from depthpde.sweeps.executor import Folders as Folders
 from depthpde.sweeps.executor import InProcess as InProcess
@@ -103,4 +112,5 @@ from depthpde.training.pretraining import pretrain as pretrain
 
 __version__: str
 presets = PRESETS
+systems = SYSTEMS
 tasks = TASKS

@@ -16,8 +16,11 @@ from depthpde.seeds import generator
 from depthpde.simulator.equation import Equation, Projection
 from depthpde.simulator.integrator import Integrator
 from depthpde.simulator.simulate import simulate
-from depthpde.solvers.events import norm_above
+from depthpde.simulator.systems import SYSTEMS
+from depthpde.solvers.clusters import count_clusters
+from depthpde.solvers.events import merged, norm_above
 from depthpde.solvers.integrate import BlowUpError
+from depthpde.solvers.trajectory import SolverStatus
 
 BARE = Stabilizer(norm="none")
 METHODS = list(Integrator)
@@ -418,3 +421,15 @@ def test_the_rate_compiles():
     with torch.no_grad():
         compiled = torch.compile(lambda u: equation.rate(0.0, u), backend="eager")
         torch.testing.assert_close(compiled(u0), equation.rate(0.0, u0))
+
+
+def test_a_system_of_the_gallery_brings_its_start_and_times():
+    system = SYSTEMS["clustering"]
+    path = simulate(system, events=[merged(clusters=2, apart=0.05)])
+    assert path.status is SolverStatus.EVENT
+    assert path.states.shape[1:] == system.u0.shape
+    assert float(count_clusters(path.final, apart=0.05)) == 2
+    short = simulate(system, times=(0.0, 1.0))
+    assert short.times.tolist() == [0.0, 1.0]
+    with pytest.raises(ValueError, match="`u0` and `times` must be given for an equation"):
+        simulate(system.equation)

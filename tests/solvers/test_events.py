@@ -5,12 +5,12 @@ import torch
 
 from depthpde.operators.energy import dirichlet_energy
 from depthpde.operators.laplacian import eigenvalues, eigenvectors
-from depthpde.solvers.events import Event, count_clusters, energy_below, merged, norm_above
+from depthpde.solvers.events import Event, energy_below, merged, norm_above
 from depthpde.solvers.follow import Watching
 from depthpde.solvers.integrate import integrate
 from depthpde.solvers.term import diffusion_term
 from depthpde.solvers.tolerance import Tolerance
-from depthpde.solvers.trajectory import Status
+from depthpde.solvers.trajectory import SolverStatus
 from solvers.steppers.problems import logistic
 
 U0 = torch.full((1, 2, 1), 0.1, dtype=torch.float64)
@@ -33,7 +33,7 @@ def half(**options):
 def test_a_terminal_event_stops_the_run_when_it_happens(method):
     path = run(logistic, U0, 6.0, half(), method=method)
     exact = math.log(9)  # 0.1 eᵗ / (1 + 0.1 (eᵗ − 1)) = ½
-    assert path.status is Status.EVENT
+    assert path.status is SolverStatus.EVENT
     assert path.event("half") == pytest.approx(exact, abs=1e-5 if method != "adams" else 1e-7)
     assert float(path.times[-1]) == path.event("half")
     assert float(path.final.max()) == pytest.approx(0.5, abs=1e-12)
@@ -43,7 +43,7 @@ def test_a_terminal_event_stops_the_run_when_it_happens(method):
 
 def test_a_recorded_event_lets_the_run_go_on():
     path = run(logistic, U0, 6.0, half(terminal=False))
-    assert path.status is Status.REACHED
+    assert path.status is SolverStatus.REACHED
     assert path.event("half") == pytest.approx(math.log(9), abs=1e-7)
     assert float(path.times[-1]) == 6.0
 
@@ -60,14 +60,14 @@ def test_a_batch_stops_when_its_last_sample_has_passed():
 
 def test_what_holds_at_the_start_fires_at_once():
     path = run(logistic, U0, 6.0, norm_above(0.05))
-    assert path.status is Status.EVENT
+    assert path.status is SolverStatus.EVENT
     assert path.times.tolist() == [0.0]
     assert path.statistics.steps == 0
 
 
 def test_an_event_that_never_fires_is_named():
     path = run(logistic, U0, 6.0, norm_above(50.0))
-    assert path.status is Status.REACHED
+    assert path.status is SolverStatus.REACHED
     with pytest.raises(
         ValueError, match=r"an event that happened, got 'norm_above'.*t = 6.*longer"
     ):
@@ -85,15 +85,6 @@ def test_energy_falls_to_a_bound_when_the_cosine_mode_says():
     path = run(diffusion_term(3.0), mode, 5.0, energy_below(begin / 100))
     exact = math.log(100) / (-2 * 3.0 * float(eigenvalues(12)[2]))
     assert path.event("energy_below") == pytest.approx(exact, rel=1e-9)
-
-
-def test_clusters_are_the_components_of_the_near():
-    line = torch.tensor([0.0, 0.1, 0.2, 5.0, 5.05, 9.0])[None, :, None]
-    assert count_clusters(line, apart=0.05).tolist() == [3.0]  # a chain is one cluster
-    assert count_clusters(line, apart=1e-4).tolist() == [6.0]
-    assert count_clusters(torch.ones(2, 7, 3)).tolist() == [1.0, 1.0]
-    shuffled = line[:, torch.tensor([3, 0, 5, 2, 4, 1])]
-    assert count_clusters(shuffled, apart=0.05).tolist() == [3.0]
 
 
 def test_merging_is_seen_when_two_become_one():

@@ -7,7 +7,7 @@ from depthpde.solvers.blow_up import BlowUpError
 from depthpde.solvers.follow import Watching
 from depthpde.solvers.integrate import integrate
 from depthpde.solvers.term import Term, diffusion_term
-from depthpde.solvers.trajectory import Status
+from depthpde.solvers.trajectory import SolverStatus
 from solvers.steppers.problems import draw, logistic
 
 U0 = torch.full((1, 2, 1), 0.1, dtype=torch.float64)
@@ -21,7 +21,7 @@ def test_too_many_steps_raise_with_the_time_that_was_reached():
 def test_where_wanted_a_failure_is_a_status():
     watching = Watching(max_steps=3, strict=False)
     path = integrate(logistic, U0, (0.0, 3.0, 6.0), method="tsit5", watching=watching)
-    assert path.status is Status.TOO_MANY_STEPS
+    assert path.status is SolverStatus.TOO_MANY_STEPS
     assert 0 < float(path.times[-1]) < 6
     assert path.states.shape[0] == len(path.times)
     assert "max_steps" in path.message
@@ -48,7 +48,7 @@ def test_a_blow_up_can_be_a_status_too():
     u0 = torch.ones(1, 3, 1, dtype=torch.float64)
     watching = Watching(strict=False)
     path = integrate(lambda u, t: u * u, u0, (0.0, 0.5, 2.0), method="tsit5", watching=watching)
-    assert path.status is Status.BLEW_UP
+    assert path.status is SolverStatus.BLEW_UP
     assert float(path.at(0.5).max()) == pytest.approx(2.0, abs=1e-4)
     assert float(path.times[-1]) == pytest.approx(1.0, abs=0.05)
 

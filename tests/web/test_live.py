@@ -11,13 +11,13 @@ import pytest
 from depthpde.files import write_json
 from depthpde.records.record import METRICS, RESULT, STATUS
 from depthpde.web.index import Index
-from depthpde.web.live import Event, read_tail, thin
+from depthpde.web.live import ServerEvent, read_tail, thin
 from depthpde.web.runs import Curves
 from web.conftest import Site, serving
 
 
 def test_an_event_is_one_line_of_data_whatever_it_holds() -> None:
-    text = Event("metrics", {"name": "a\nb\r\u2028"}, "12").encode().decode()
+    text = ServerEvent("metrics", {"name": "a\nb\r\u2028"}, "12").encode().decode()
     assert text.startswith("event: metrics\ndata: ")
     assert text.endswith("id: 12\n\n")
     assert len(text.splitlines()) == 4
@@ -46,7 +46,7 @@ def test_a_number_that_json_does_not_know_becomes_nothing(tmp_path: Path) -> Non
     path.write_text('{"loss": NaN, "rate": Infinity}\n')
     (line,) = read_tail(path, 0).lines
     assert line == {"loss": None, "rate": None}
-    Event("metrics", line).encode()
+    ServerEvent("metrics", line).encode()
 
 
 @pytest.mark.parametrize("offset", [10_000, -5])

@@ -1,1 +1,1 @@
-"""The equation as a model: terms, integration, learned and transcribed weights."""
+"""The equation as a model: systems of the gallery, their pages, phase diagrams."""

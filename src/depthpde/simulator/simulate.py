@@ -18,6 +18,7 @@ from depthpde.errors import check_field, check_mask, check_name, check_one_of, c
 from depthpde.shapes import Field, Mask
 from depthpde.simulator.equation import Equation
 from depthpde.simulator.integrator import Integrator, plan
+from depthpde.simulator.system import System
 from depthpde.solvers.adjoint import adjoint_step
 from depthpde.solvers.backend import is_peer, solve_by_peer
 from depthpde.solvers.blow_up import BlowUpError, explain
@@ -36,7 +37,7 @@ SAME = 1e-6
 """Two times closer than this are one."""
 
 
-class Gradient(StrEnum):
+class GradientMethod(StrEnum):
     """How gradients pass through a run."""
 
     STEPS = "steps"
@@ -52,9 +53,9 @@ METHODS = (AUTO, *(each.value for each in Integrator), *ORDERS)
 
 
 def simulate(
-    equation: Equation,
-    u0: Field,
-    times: Tensor | Sequence[float],
+    equation: Equation | System,
+    u0: Field | None = None,
+    times: Tensor | Sequence[float] | None = None,
     *,
     method: Integrator | str = AUTO,
     rtol: float | None = None,
@@ -65,7 +66,7 @@ def simulate(
     max_steps: int = 100_000,
     strict: bool = True,
     dense: bool | None = None,
-    gradient: Gradient | str = Gradient.STEPS,
+    gradient: GradientMethod | str = GradientMethod.STEPS,
     progress: Callable[[float], None] | None = None,
 ) -> Trajectory:
     """Follow an equation from its start through the times given.
@@ -85,10 +86,11 @@ def simulate(
     torch.Size([11, 1, 8, 4])
 
     Args:
-        equation: What drives the field.
+        equation: What drives the field; or a system of the gallery, which brings start and times.
         u0: The field at the first time, [batch, length, dim]; under a projection its nearest point
-            on the sphere is where the run begins.
-        times: Increasing times at which states are wanted; the first is the start.
+            on the sphere is where the run begins. Needed for an equation.
+        times: Increasing times at which states are wanted; the first is the start. Needed for an
+            equation.
         method: "auto" for an accurate solution; "lie" for what a Transformer computes; any other of
             `METHODS` to compare, or "torchdiffeq:dopri8" for a method of that package.
         rtol: Relative error of a step, 1e-6 unless given; makes the steps of "strang" adaptive.
@@ -110,6 +112,14 @@ def simulate(
         >>> path = simulate(equation, u0, (0.0, 6.0), rtol=1e-6)
         >>> path.at(3.14), path.statistics.evaluations
     """
+    if isinstance(equation, System):
+        system, equation = equation, equation.equation
+        u0, times = system.u0 if u0 is None else u0, system.times if times is None else times
+    if u0 is None or times is None:
+        raise ValueError(
+            "`u0` and `times` must be given for an equation of your own, got None; only a system "
+            "of the gallery brings them"
+        )
     name = str(method)
     if not is_peer(name):
         check_name("method", name, METHODS)
@@ -131,10 +141,10 @@ def simulate(
         dense=tolerance is not None if dense is None else dense,
     )  # fmt: skip
     run = Run.begin(u, clock, watching, statistics=statistics)
-    kind = check_one_of("gradient", gradient, Gradient)
+    kind = check_one_of("gradient", gradient, GradientMethod)
     _check_gradient(kind, events, tolerance, name)
     why, steps = "", substeps or 1
-    whole = tolerance is not None and kind is Gradient.STEPS
+    whole = tolerance is not None and kind is GradientMethod.STEPS
     intervals = [(clock[0], clock[-1])] if whole else itertools.pairwise(clock)
     for begin, end in intervals:
         for layer, a, b, pieces in _pieces(equation, begin, end, steps):
@@ -151,9 +161,9 @@ def simulate(
             cover = partial(
                 run.cover, start=a, end=b, blame=blame, steps=None if tolerance else pieces
             )
-            if kind is Gradient.STEPS:
+            if kind is GradientMethod.STEPS:
                 u = cover(stepper, u)
-            elif kind is Gradient.CHECKPOINT:
+            elif kind is GradientMethod.CHECKPOINT:
                 u = run.replace_last(_checkpointed(stepper, u, a, cover), b)
             else:
                 assert tolerance is not None, "checked above"
@@ -203,16 +213,16 @@ def _checkpointed(
 
 
 def _check_gradient(
-    kind: Gradient, events: Sequence[Event], tolerance: Tolerance | None, name: str
+    kind: GradientMethod, events: Sequence[Event], tolerance: Tolerance | None, name: str
 ) -> None:
-    if kind is Gradient.STEPS:
+    if kind is GradientMethod.STEPS:
         return
     if events:
         raise ValueError(
             f"`events` must be left out where `gradient` is {kind.value!r}, got {len(events)}; use "
             "gradient='steps', or end the times where the event happened"
         )
-    if kind is Gradient.ADJOINT and (tolerance is None or name not in (AUTO, *ORDERS)):
+    if kind is GradientMethod.ADJOINT and (tolerance is None or name not in (AUTO, *ORDERS)):
         raise ValueError(
             f"`method` must choose its own steps where `gradient` is 'adjoint', got {name!r}: the "
             "adjoint is that of the exact flow; use 'auto', or gradient='checkpoint'"

@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from depthpde.shapes import Field
-from depthpde.solvers.steppers.stepper import State, Stepper
+from depthpde.solvers.steppers.stepper import StepState, Stepper
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +49,13 @@ def replay(stepper: Stepper, u: Field, start: float, steps: Sequence[Taken]) -> 
     for first in range(0, len(steps), size):
         piece = tuple(steps[first : first + size])
         tensors = checkpoint(_advance, stepper, piece, *tensors, use_reentrant=False)
-        found.append(stepper.field(State(t=piece[-1].t, tensors=tensors, memory=None)))
+        found.append(stepper.field(StepState(t=piece[-1].t, tensors=tensors, memory=None)))
     return found
 
 
 def _advance(stepper: Stepper, steps: tuple[Taken, ...], *tensors: Tensor) -> tuple[Tensor, ...]:
     for step in steps:
-        state = State(t=step.t, tensors=tensors, memory=step.memory)
+        state = StepState(t=step.t, tensors=tensors, memory=step.memory)
         attempt = stepper.attempt(state, step.dt)
         tensors = attempt.state.tensors
     return tensors
@@ -72,15 +72,15 @@ class Noting:
         self.inner, self.name = inner, inner.name
         self.taken: list[Taken] = []
 
-    def start(self, u: Field, t: float) -> State:
+    def start(self, u: Field, t: float) -> StepState:
         """Begin at a field."""
         return self.inner.start(u, t)
 
-    def first_step(self, state: State) -> float:
+    def first_step(self, state: StepState) -> float:
         """Guess the first step."""
         return self.inner.first_step(state)
 
-    def attempt(self, state: State, dt: float) -> Any:
+    def attempt(self, state: StepState, dt: float) -> Any:
         """Try one step, and note it if it is kept."""
         with torch.no_grad():
             attempt = self.inner.attempt(state, dt)
@@ -88,6 +88,6 @@ class Noting:
             self.taken.append(Taken(state.t, dt, state.memory))
         return attempt
 
-    def field(self, state: State) -> Field:
+    def field(self, state: StepState) -> Field:
         """Give the field of a state."""
         return self.inner.field(state)

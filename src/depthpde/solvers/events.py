@@ -17,6 +17,7 @@ from torch import Tensor
 
 from depthpde.operators.energy import dirichlet_energy
 from depthpde.shapes import Field
+from depthpde.solvers.clusters import count_clusters
 from depthpde.solvers.segment import Segment
 from depthpde.solvers.trajectory import Firing
 
@@ -143,31 +144,6 @@ def merged(clusters: int = 1, *, apart: float = 1e-2, terminal: bool = True) -> 
         return count_clusters(u, apart=apart)
 
     return Event(name="merged", measure=measure, bound=float(clusters), terminal=terminal)
-
-
-def count_clusters(u: Field, *, apart: float = 1e-2) -> Tensor:
-    """Count groups of sites that a chain of near neighbours connects.
-
-        x ~ y  where  ‖u(x) − u(y)‖ ≤ apart · mean‖u‖,    clusters = components of the graph
-
-    Args:
-        u: The field.
-        apart: How far two sites of one cluster may stand apart, in units of the mean norm.
-
-    Returns:
-        [batch], whole numbers as floats.
-    """
-    near = torch.cdist(u, u) <= apart * u.norm(dim=-1).mean(dim=1)[:, None, None]
-    length = u.shape[1]
-    label = torch.arange(length, device=u.device).expand(u.shape[0], length)
-    while True:  # every site takes the least label of its neighbours, until none changes
-        least = torch.where(near, label[:, None, :], length).amin(dim=-1)
-        least = least.gather(1, least)
-        if torch.equal(least, label):
-            break
-        label = least
-    own = torch.arange(length, device=u.device)
-    return (label == own).sum(dim=1).to(torch.float64)
 
 
 def _bisect(event: Event, segment: Segment, sample: int) -> float:

@@ -15,8 +15,8 @@ from depthpde.shapes import Field
 from depthpde.solvers.blow_up import BlowUpError, blow_up_ceiling
 from depthpde.solvers.events import Event, Watch
 from depthpde.solvers.segment import Segment
-from depthpde.solvers.steppers.stepper import Attempt, State, Stepper
-from depthpde.solvers.trajectory import Statistics, Status, Trajectory
+from depthpde.solvers.steppers.stepper import StepAttempt, StepState, Stepper
+from depthpde.solvers.trajectory import Statistics, SolverStatus, Trajectory
 
 ROUNDING = 16 * torch.finfo(torch.float64).eps
 """Steps shorter than this, relative to the time, change nothing."""
@@ -61,7 +61,7 @@ class Run:
     states: list[Field]
     """The states recorded so far; the first is the start."""
     segments: list[Segment] = field(default_factory=list)
-    status: Status = Status.REACHED
+    status: SolverStatus = SolverStatus.REACHED
     message: str = ""
     stopped: float | None = None
     """When the run ended early."""
@@ -89,7 +89,7 @@ class Run:
             ceiling=blow_up_ceiling(u0) if ceiling is None else ceiling,
         )  # fmt: skip
         if watch.stop is not None:
-            run.status, run.stopped = Status.EVENT, clock[0]
+            run.status, run.stopped = SolverStatus.EVENT, clock[0]
         return run
 
     def cover(
@@ -183,14 +183,14 @@ class Run:
         )
 
     def _keep(
-        self, stepper: Stepper, attempt: Attempt, state: State, length: float, blame: Blame
+        self, stepper: Stepper, attempt: StepAttempt, state: StepState, length: float, blame: Blame
     ) -> bool:
         """Take note of one attempt; False if the run ends at the state before it."""
         statistics, watching = self.statistics, self.watching
         if attempt.accepted:
             size = float(attempt.state.tensors[0].detach().abs().max())
             if not size <= self.ceiling:  # NaN compares false
-                return self._fail(Status.BLEW_UP, stepper, state, blame, length)
+                return self._fail(SolverStatus.BLEW_UP, stepper, state, blame, length)
             statistics.steps += 1
             statistics.largest_error = max(statistics.largest_error, attempt.error)
             self._record(stepper, attempt)
@@ -199,14 +199,14 @@ class Run:
         else:
             statistics.rejected += 1
             if length * attempt.factor <= ROUNDING * (abs(state.t) + length):
-                return self._fail(Status.BLEW_UP, stepper, state, blame, length)
+                return self._fail(SolverStatus.BLEW_UP, stepper, state, blame, length)
         many = statistics.steps + statistics.rejected >= watching.max_steps
         done = attempt.accepted and attempt.state.t >= self.clock[-1] * (1 - ROUNDING)
         if many and not done and self.stopped is None:
-            return self._fail(Status.TOO_MANY_STEPS, stepper, attempt.state, blame, length)
+            return self._fail(SolverStatus.TOO_MANY_STEPS, stepper, attempt.state, blame, length)
         return True
 
-    def _record(self, stepper: Stepper, attempt: Attempt) -> None:
+    def _record(self, stepper: Stepper, attempt: StepAttempt) -> None:
         segment, stop = attempt.segment, None
         if self.watch.events:
             stop = self.watch.look(segment, stepper.field(attempt.state))
@@ -217,17 +217,17 @@ class Run:
         while (wanted := self._wanted()) is not None and wanted < until - slack:
             self.states.append(segment.at(wanted))
         if stop is not None:
-            self.status, self.stopped = Status.EVENT, stop
+            self.status, self.stopped = SolverStatus.EVENT, stop
             self.states.append(segment.at(stop))
 
     def _wanted(self) -> float | None:
         return self.clock[len(self.states)] if len(self.states) < len(self.clock) else None
 
     def _fail(
-        self, status: Status, stepper: Stepper, state: State, blame: Blame, length: float
+        self, status: SolverStatus, stepper: Stepper, state: StepState, blame: Blame, length: float
     ) -> bool:
         u = stepper.field(state)
-        if status is Status.BLEW_UP:
+        if status is SolverStatus.BLEW_UP:
             error: ValueError = blame(u, state.t, length)
         else:
             error = ValueError(
@@ -250,7 +250,7 @@ def _fit(dt: float, left: float) -> float:
     return 0.5 * left if dt > 0.5 * left else dt
 
 
-def _next(dt: float, length: float, attempt: Attempt) -> float:
+def _next(dt: float, length: float, attempt: StepAttempt) -> float:
     """Choose the next step: one cut short by the end of the interval says little about it."""
     if attempt.accepted and attempt.factor >= 1:
         return max(dt, length * attempt.factor) if length < dt else length * attempt.factor

@@ -10,7 +10,7 @@ The second form follows it, because it is the very solution that the step comput
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -82,8 +82,8 @@ class Flow:
     """v_0, in the generator's coordinates."""
     combination: Tensor
     """[powers, values]: p = combination @ values."""
-    values: Tensor
-    """What the polynomial was made of, [values, batch, …], in the generator's coordinates."""
+    values: Sequence[Tensor]
+    """What the polynomial was made of, in the generator's coordinates."""
     generator: Generator
     """The linear term."""
     project: Callable[[Field], Field] | None = None
@@ -95,7 +95,8 @@ class Flow:
         h = self.end - self.start
         x = (t - self.start) / h
         if self.powers is None:
-            self.powers = torch.tensordot(self.combination.to(self.values), self.values, dims=1)
+            values = torch.stack(list(self.values))
+            self.powers = torch.tensordot(self.combination.to(values), values, dims=1)
         order = self.powers.shape[0]
         phis = self.generator.phis(x * h, order)
         sizes = [h * x ** (j + 1) for j in range(order)]
@@ -121,8 +122,6 @@ def monomials(nodes: list[float]) -> Tensor:
         shifted = [0.0, *last]
         rows.append([a - node * b for a, b in zip(shifted, [*last, 0.0], strict=True)])
     size = len(rows)
-    table = torch.zeros(size, size, dtype=torch.float64)
-    for j, row in enumerate(rows):
-        for m, value in enumerate(row):
-            table[j, m] = value * math.factorial(m)
-    return table
+    full = [[*row, *(0.0,) * (size - len(row))] for row in rows]
+    factorials = [math.factorial(m) for m in range(size)]
+    return torch.tensor(full, dtype=torch.float64) * torch.tensor(factorials, dtype=torch.float64)

@@ -8,6 +8,7 @@ batch never hides one sample's error behind the others.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -63,9 +64,14 @@ class Tolerance:
         is, divide the error by dt: per unit of time, the errors of many steps then add up to what
         was allowed. One that keeps the better of two solutions needs no such care.
         """
+        return self.ratios(error[None], before, after)[0]
+
+    def ratios(self, errors: Tensor, before: Tensor, after: Tensor) -> list[float]:
+        """Measure several errors of the same step, [errors, batch, …]."""
         with torch.no_grad():
             allowed = self.absolute + self.rtol * torch.maximum(_rms(before), _rms(after))
-            return float((_rms(error) / allowed).max())
+            found: list[float] = (_rms(errors) / allowed).amax(dim=-1).tolist()
+        return found
 
     def first_step(self, u: Tensor, rate: Tensor, order: int) -> float:
         """Guess a step whose error is about what is allowed.
@@ -103,4 +109,6 @@ def next_factor(ratio: float, before: float, exponent: int) -> float:
 
 
 def _rms(u: Tensor) -> Tensor:
-    return u.detach().flatten(1).double().square().mean(dim=1).sqrt()
+    """Give the root mean square over sites and features, in double precision."""
+    sizes = torch.linalg.vector_norm(u.detach(), dim=(-2, -1), dtype=torch.float64)
+    return sizes / math.sqrt(u.shape[-2] * u.shape[-1])

@@ -6,15 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from time import perf_counter
+from typing import Any
 
 from torch import Tensor
 
 from depthpde.shapes import Field
+from depthpde.solvers.plot import draw_path
 from depthpde.solvers.segment import Segment
 from depthpde.solvers.term import Term
 
 
-class Status(StrEnum):
+class SolverStatus(StrEnum):
     """How a run ended."""
 
     REACHED = "reached"
@@ -93,7 +95,7 @@ class Trajectory:
     """How it was computed."""
     terms: tuple[str, ...]
     """The names of what drove it."""
-    status: Status = Status.REACHED
+    status: SolverStatus = SolverStatus.REACHED
     """How it ended."""
     message: str = ""
     """Why it ended early, or why `auto` chose its method."""
@@ -139,6 +141,18 @@ class Trajectory:
             f"t = {float(self.times[-1]):g}; {happened} did; simulate longer or move its bound"
         )
 
+    def plot(self, what: str = "field", *, ax: Any = None) -> Any:
+        """Draw the path, and return matplotlib's axes.
+
+        Args:
+            what: "field" (first feature over sites and time), "energy", "clusters" or "spectrum".
+            ax: Axes to draw into; new ones unless given.
+
+        Example:
+            >>> path.plot("energy").figure.savefig("energy.png")
+        """
+        return draw_path(self.times, self.states, what, ax)
+
     @property
     def final(self) -> Field:
         """Return the field at the last time."""
@@ -148,7 +162,7 @@ class Trajectory:
         """Describe it without its numbers."""
         span = f"{float(self.times[0]):g} … {float(self.times[-1]):g}"
         shape = list(self.states.shape[1:])
-        ended = "" if self.status is Status.REACHED else f", {self.status.value}"
+        ended = "" if self.status is SolverStatus.REACHED else f", {self.status.value}"
         return (
             f"Trajectory({' + '.join(self.terms)} by {self.method}, {len(self.times)} times "
             f"{span}, field {shape}{ended})"

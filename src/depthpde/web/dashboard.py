@@ -20,7 +20,7 @@ from depthpde.web.board import BoardView, draw_board
 from depthpde.web.comparison import draw_comparison
 from depthpde.web.diagnosis import DOCTOR, PROBE, draw_doctor
 from depthpde.web.index import Index, Snapshot
-from depthpde.web.live import Event, stream
+from depthpde.web.live import ServerEvent, stream
 from depthpde.web.pages import Pages, digest, static_file
 from depthpde.web.runs import Curves, RunView, draw_run
 from depthpde.web.states import STATE_BADGES
@@ -97,7 +97,7 @@ class Dashboard:
         last: dict[str, str] = {}
         version: list[Any] = [None]
 
-        def look() -> list[Event]:
+        def look() -> list[ServerEvent]:
             snapshot = self.snapshot()
             now = (snapshot.version, frozenset(snapshot.states().items()))
             if now == version[0]:
@@ -108,8 +108,8 @@ class Dashboard:
             new = {name: each for name, each in sections.items() if last.get(name) != each}
             last.clear()
             last.update(sections)
-            events = [Event("structure", _structure(board))]
-            return [*events, Event("sections", new)] if new else events
+            events = [ServerEvent("structure", _structure(board))]
+            return [*events, ServerEvent("sections", new)] if new else events
 
         return stream(look, self.closing)
 
@@ -128,7 +128,7 @@ class Dashboard:
         last: dict[str, str] = {}
         ended = [False]
 
-        def look() -> list[Event]:
+        def look() -> list[ServerEvent]:
             if ended[0]:
                 return []
             snapshot = self.snapshot()
@@ -140,8 +140,8 @@ class Dashboard:
             new = {name: str(each) for name, each in drawn.items() if last.get(name) != str(each)}
             last.update(new)
             ended[0] = snapshot.entries[record.id].state in FINISHED
-            events += [Event("sections", new)] if new else []
-            return [*events, Event("end", {})] if ended[0] else events
+            events += [ServerEvent("sections", new)] if new else []
+            return [*events, ServerEvent("end", {})] if ended[0] else events
 
         return stream(look, self.closing)
 

@@ -27,7 +27,7 @@ POINTS = 1500
 """Points of a curve that a page is given at once: more than it has pixels for."""
 
 
-class Event(NamedTuple):
+class ServerEvent(NamedTuple):
     """One message to the page."""
 
     name: str
@@ -95,7 +95,7 @@ def thin(points: list[dict[str, Any]], most: int = POINTS) -> list[dict[str, Any
     return kept if kept[-1] is points[-1] else [*kept, points[-1]]
 
 
-def stream(look: Callable[[], list[Event]], closing: Callable[[], bool]) -> StreamingResponse:
+def stream(look: Callable[[], list[ServerEvent]], closing: Callable[[], bool]) -> StreamingResponse:
     """Answer with events for as long as the page is open.
 
     Args:
@@ -114,7 +114,7 @@ def _parse(line: bytes) -> dict[str, Any] | None:
 
 
 async def _events(
-    look: Callable[[], list[Event]], closing: Callable[[], bool]
+    look: Callable[[], list[ServerEvent]], closing: Callable[[], bool]
 ) -> AsyncIterator[bytes]:
     silence = PULSE  # something is sent at once, so that the page knows it is connected
     while not closing():

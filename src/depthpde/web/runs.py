@@ -13,7 +13,7 @@ from depthpde.records.run_model import site_of
 from depthpde.web.diagnosis import DOCTOR, PROBE, last_verdicts
 from depthpde.web.diagnosis import DoctorEntry as Doctor
 from depthpde.web.index import Index, Snapshot
-from depthpde.web.live import Event, read_tail, thin
+from depthpde.web.live import ServerEvent, read_tail, thin
 from depthpde.web.states import STATE_BADGES, StateBadge
 
 Facts = tuple[tuple[str, str], ...]
@@ -79,18 +79,18 @@ class Curves:
         self.offset = int(last_id) if last_id.isascii() and last_id.isdigit() else 0
         self.first = self.offset == 0
 
-    def look(self) -> list[Event]:
+    def look(self) -> list[ServerEvent]:
         """Return the new lines: nothing, one event, or a fresh start and one event."""
         path = self.index.file(self.run, METRICS)
         tail = read_tail(path, self.offset)
         again = self.first or tail.offset < self.offset
         self.offset, self.first = tail.offset, False
         if not tail.lines:
-            return [Event("restart", {})] if again else []
+            return [ServerEvent("restart", {})] if again else []
         points = thin([each for each in tail.lines if each.get("kind") == "point"])
         others = [_named(each) for each in tail.lines if each.get("kind") == "validation"]
-        event = Event("metrics", [*points, *others], str(self.offset))
-        return [Event("restart", {}), event] if again else [event]
+        event = ServerEvent("metrics", [*points, *others], str(self.offset))
+        return [ServerEvent("restart", {}), event] if again else [event]
 
 
 def _named(validation: dict[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import torch
 from depthpde.solvers.integrate import integrate
 from depthpde.solvers.steppers.adams import GROWTH, HIGHEST, AdamsStepper
 from depthpde.solvers.steppers.methods import generator_of
-from depthpde.solvers.steppers.stepper import State, split_linear
+from depthpde.solvers.steppers.stepper import StepState, split_linear
 from depthpde.solvers.term import Term
 from depthpde.solvers.tolerance import Tolerance
 from solvers.steppers.problems import draw, logistic, logistic_exact, manufactured
@@ -26,7 +26,7 @@ def fixed_order(order, terms, exact, steps):
         row = [(row[i] - row[i + 1]) / (times[i] - times[i + depth]) for i in range(order - depth)]
         past.append(row[0])
     memory = replace(begun.memory, times=tuple(times), order=order)
-    state = State(t=0.0, tensors=(begun.tensors[0], *past), memory=memory)
+    state = StepState(t=0.0, tensors=(begun.tensors[0], *past), memory=memory)
     for _ in range(steps):
         state = stepper.attempt(state, dt).state
     return float((stepper.field(state) - exact(1.0)).norm())

@@ -23,7 +23,7 @@ from torch import Tensor
 from depthpde.shapes import Field
 from depthpde.solvers.linear.generator import Generator
 from depthpde.solvers.segment import Flow, monomials
-from depthpde.solvers.steppers.stepper import Attempt, State
+from depthpde.solvers.steppers.stepper import StepAttempt, StepState
 from depthpde.solvers.term import Term
 from depthpde.solvers.tolerance import SAFETY, SLOWEST, Tolerance
 
@@ -47,6 +47,9 @@ class Memory:
     """Whether the order still rises by one each step."""
     failures: int
     """Rejected steps in a row."""
+    calm: int = 0
+    """Steps before the next may be longer. Near a state of rest the error asks for ever longer
+    steps until the method is no longer stable: waiting after a failure saves the failures."""
 
 
 class AdamsStepper:
@@ -74,19 +77,19 @@ class AdamsStepper:
         self.project, self.fixed = project, fixed
         self._phis: tuple[float, Tensor] | None = None  # the last step's, often the next one's too
 
-    def start(self, u: Field, t: float) -> State:
+    def start(self, u: Field, t: float) -> StepState:
         """Begin at a field, with order one."""
         v = self.generator.enter(u)
         memory = Memory(times=(t,), order=1, starting=True, failures=0)
-        return State(t=t, tensors=(v, self._rest(v, t)), memory=memory)
+        return StepState(t=t, tensors=(v, self._rest(v, t)), memory=memory)
 
-    def first_step(self, state: State) -> float:
+    def first_step(self, state: StepState) -> float:
         """Guess the first step from the size of the whole rate."""
         assert self.tolerance is not None, "fixed steps need no guess"
         v, rest = state.tensors[:2]
         return self.tolerance.first_step(v, self.generator.rate(v) + rest, 1)
 
-    def attempt(self, state: State, dt: float) -> Attempt:
+    def attempt(self, state: StepState, dt: float) -> StepAttempt:
         """Try one step."""
         memory: Memory = state.memory
         v, *past = state.tensors
@@ -112,18 +115,18 @@ class AdamsStepper:
         following = replace(kept, times=(end, *memory.times)[:room])
         scale = torch.tensor([dt**j for j in range(k + 1)], dtype=torch.float64)
         table = monomials(nodes[:k])[: k + 1, : k + 1] * scale[:, None]
-        return Attempt(
+        return StepAttempt(
             error=error,
             factor=factor,
-            state=State(t=end, tensors=(moved, *differences[:room]), memory=following),
+            state=StepState(t=end, tensors=(moved, *differences[:room]), memory=following),
             segment=Flow(
                 start=state.t, end=end, origin=v, combination=table.mT,
-                values=torch.stack(differences[: k + 1]), generator=self.generator,
+                values=differences[: k + 1], generator=self.generator,
                 project=self.project,
             ),
         )  # fmt: skip
 
-    def field(self, state: State) -> Field:
+    def field(self, state: StepState) -> Field:
         """Give the field of a state."""
         return self.generator.leave(state.tensors[0])
 
@@ -155,11 +158,9 @@ class AdamsStepper:
         if self.tolerance is None:
             order = min(k + 1, self.fixed or 1)
             return 0.0, 1.0, replace(memory, order=order, failures=0)
-        ratios = {
-            j: self.tolerance.ratio(pushes[j], v, moved)
-            for j in (k - 1, k, k + 1)
-            if 1 <= j < pushes.shape[0]
-        }
+        first = max(1, k - 1)
+        found = self.tolerance.ratios(pushes[first : k + 2], v, moved)
+        ratios = dict(enumerate(found, start=first))
         error = ratios[k]
         if not error <= 1:
             return error, SLOWEST, memory
@@ -170,25 +171,29 @@ class AdamsStepper:
         if starting and k < self._highest(v) and k + 1 not in ratios:
             order = k + 1  # nothing is known of a higher order yet: try it
         factor = min(GROWTH, factor)
-        if 1 <= factor < WORTH:
+        if 1 <= factor < WORTH or (factor > 1 and memory.calm):
             factor = 1.0
-        return error, factor, replace(memory, order=order, starting=starting, failures=0)
+        calm = max(0, memory.calm - 1)
+        kept = replace(memory, order=order, starting=starting, failures=0, calm=calm)
+        return error, factor, kept
 
     def _retry(
-        self, state: State, dt: float, error: float, k: int, first: list[Tensor], v: Tensor
-    ) -> Attempt:
+        self, state: StepState, dt: float, error: float, k: int, first: list[Tensor], v: Tensor
+    ) -> StepAttempt:
         memory: Memory = state.memory
         failures = memory.failures + 1
         order = max(1, k - 1) if failures > 1 else k
-        retried = replace(memory, order=order, failures=failures, starting=False)
+        retried = replace(
+            memory, order=order, failures=failures, starting=False, calm=k + 1
+        )  # fmt: skip
         factor = max(SLOWEST, _factor(error, k)) if error < float("inf") else SLOWEST
-        return Attempt(
+        return StepAttempt(
             error=error,
             factor=factor,
-            state=State(t=state.t, tensors=state.tensors, memory=retried),
+            state=StepState(t=state.t, tensors=state.tensors, memory=retried),
             segment=Flow(
                 start=state.t, end=state.t + dt, origin=v, combination=torch.ones(1, 1),
-                values=torch.stack(first), generator=self.generator,
+                values=first, generator=self.generator,
             ),
         )  # fmt: skip
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from depthpde.shapes import Field
 from depthpde.solvers.segment import Hermite
-from depthpde.solvers.steppers.stepper import Attempt, State
+from depthpde.solvers.steppers.stepper import StepAttempt, StepState
 from depthpde.solvers.tableau import Tableau
 from depthpde.solvers.term import Term
 from depthpde.solvers.tolerance import Tolerance, next_factor
@@ -38,17 +38,17 @@ class EmbeddedStepper:
         self.term, self.tableau, self.tolerance, self.project = term, tableau, tolerance, project
         self.name = tableau.name
 
-    def start(self, u: Field, t: float) -> State:
+    def start(self, u: Field, t: float) -> StepState:
         """Begin at a field: its rate is the first stage."""
-        return State(t=t, tensors=(u, self.term.rhs(u, t)), memory=1.0)
+        return StepState(t=t, tensors=(u, self.term.rhs(u, t)), memory=1.0)
 
-    def first_step(self, state: State) -> float:
+    def first_step(self, state: StepState) -> float:
         """Guess the first step from the size of the rate."""
         assert self.tolerance is not None, "fixed steps need no guess"
         u, rate = state.tensors
         return self.tolerance.first_step(u, rate, self.tableau.error_order)
 
-    def attempt(self, state: State, dt: float) -> Attempt:
+    def attempt(self, state: StepState, dt: float) -> StepAttempt:
         """Try one step."""
         u, first = state.tensors
         slopes = [first]
@@ -64,17 +64,17 @@ class EmbeddedStepper:
             error = self.tolerance.ratio(wrong, u, after)
             factor = next_factor(error, state.memory, self.tableau.error_order + 1)
         kept = error <= 1
-        return Attempt(
+        return StepAttempt(
             error=error,
             factor=factor,
-            state=State(t=end, tensors=(after, slopes[-1]), memory=error) if kept else state,
+            state=StepState(t=end, tensors=(after, slopes[-1]), memory=error) if kept else state,
             segment=Hermite(
                 start=state.t, end=end, states=(u, after), rate=self.term.rhs,
                 slopes=(first, slopes[-1]), project=self.project,
             ),
         )  # fmt: skip
 
-    def field(self, state: State) -> Field:
+    def field(self, state: StepState) -> Field:
         """Give the field of a state."""
         return state.tensors[0]
 

@@ -19,7 +19,7 @@ from torch import Tensor
 from depthpde.shapes import Field
 from depthpde.solvers.linear.generator import Generator
 from depthpde.solvers.segment import Flow
-from depthpde.solvers.steppers.stepper import Attempt, State
+from depthpde.solvers.steppers.stepper import StepAttempt, StepState
 from depthpde.solvers.term import Term
 from depthpde.solvers.tolerance import Tolerance, next_factor
 
@@ -159,19 +159,19 @@ class ExponentialStepper:
         self.tolerance, self.project = tolerance, project
         self.name = tableau.name
 
-    def start(self, u: Field, t: float) -> State:
+    def start(self, u: Field, t: float) -> StepState:
         """Begin at a field: the rest of its rate is the first stage."""
         v = self.generator.enter(u)
-        return State(t=t, tensors=(v, self._rest(v, t)), memory=1.0)
+        return StepState(t=t, tensors=(v, self._rest(v, t)), memory=1.0)
 
-    def first_step(self, state: State) -> float:
+    def first_step(self, state: StepState) -> float:
         """Guess the first step from the size of the whole rate."""
         assert self.tolerance is not None, "fixed steps need no guess"
         v, rest = state.tensors
         rate = self.generator.rate(v) + rest
         return self.tolerance.first_step(v, rate, self.tableau.error_order)
 
-    def attempt(self, state: State, dt: float) -> Attempt:
+    def attempt(self, state: StepState, dt: float) -> StepAttempt:
         """Try one step."""
         v, first = state.tensors
         tableau = self.tableau
@@ -197,17 +197,17 @@ class ExponentialStepper:
             own = tableau.error_order == tableau.order  # the error of what is kept
             error = self.tolerance.ratio(wrong / dt if own else wrong, v, moved)
             factor = next_factor(error, state.memory, tableau.error_order + (not own))
-        return Attempt(
+        return StepAttempt(
             error=error,
             factor=factor,
-            state=State(t=end, tensors=(moved, last), memory=error) if error <= 1 else state,
+            state=StepState(t=end, tensors=(moved, last), memory=error) if error <= 1 else state,
             segment=Flow(
-                start=state.t, end=end, origin=v, combination=powers, values=values,
+                start=state.t, end=end, origin=v, combination=powers, values=stages,
                 generator=self.generator, project=self.project,
             ),
         )  # fmt: skip
 
-    def field(self, state: State) -> Field:
+    def field(self, state: StepState) -> Field:
         """Give the field of a state."""
         return self.generator.leave(state.tensors[0])
 

@@ -10,7 +10,7 @@ from depthpde.shapes import Field
 from depthpde.solvers.segment import Hermite
 from depthpde.solvers.splitting import Splitting, split_step
 from depthpde.solvers.step import step
-from depthpde.solvers.steppers.stepper import Attempt, State
+from depthpde.solvers.steppers.stepper import StepAttempt, StepState
 from depthpde.solvers.tableau import Tableau
 from depthpde.solvers.term import Term, add_terms
 from depthpde.solvers.tolerance import Tolerance, next_factor
@@ -37,25 +37,25 @@ class FixedStepper:
         self.whole = add_terms(terms)
         self.name = tableau.name if splitting is None else f"{splitting.value}/{tableau.name}"
 
-    def start(self, u: Field, t: float) -> State:
+    def start(self, u: Field, t: float) -> StepState:
         """Begin at a field."""
-        return State(t=t, tensors=(u,), memory=None)
+        return StepState(t=t, tensors=(u,), memory=None)
 
-    def first_step(self, state: State) -> float:
+    def first_step(self, state: StepState) -> float:
         """Refuse: the length of a step is given."""
         raise ValueError(
             f"`rtol` must be left out for {self.name}, which does not know the error of its step; "
             "use substeps, or a method such as 'auto'"
         )
 
-    def attempt(self, state: State, dt: float) -> Attempt:
+    def attempt(self, state: StepState, dt: float) -> StepAttempt:
         """Take one step."""
         u = self.advance(state.tensors[0], state.t, dt)
         end = state.t + dt
-        return Attempt(
+        return StepAttempt(
             error=0.0,
             factor=1.0,
-            state=State(t=end, tensors=(u,), memory=None),
+            state=StepState(t=end, tensors=(u,), memory=None),
             segment=Hermite(
                 start=state.t,
                 end=end,
@@ -80,7 +80,7 @@ class FixedStepper:
             project=self.project,
         )
 
-    def field(self, state: State) -> Field:
+    def field(self, state: StepState) -> Field:
         """Give the field of a state."""
         return state.tensors[0]
 
@@ -103,17 +103,17 @@ class DoublingStepper:
         self.inner, self.order, self.tolerance = inner, order, tolerance
         self.name = inner.name
 
-    def start(self, u: Field, t: float) -> State:
+    def start(self, u: Field, t: float) -> StepState:
         """Begin at a field."""
-        return State(t=t, tensors=(u,), memory=1.0)
+        return StepState(t=t, tensors=(u,), memory=1.0)
 
-    def first_step(self, state: State) -> float:
+    def first_step(self, state: StepState) -> float:
         """Guess the first step from the size of the rate."""
         u = state.tensors[0]
         rate = self.inner.whole.rhs(u, state.t)
         return self.tolerance.first_step(u, rate, self.order)
 
-    def attempt(self, state: State, dt: float) -> Attempt:
+    def attempt(self, state: StepState, dt: float) -> StepAttempt:
         """Try one step, and two of half its length."""
         u, t, half = state.tensors[0], state.t, 0.5 * dt
         middle = self.inner.advance(u, t, half)
@@ -122,8 +122,8 @@ class DoublingStepper:
             whole = self.inner.advance(u.detach(), t, dt)
             wrong = (after.detach() - whole) / (2**self.order - 1)
         error = self.tolerance.ratio(wrong / dt, u, after)
-        kept = State(t=t + dt, tensors=(after,), memory=error)
-        return Attempt(
+        kept = StepState(t=t + dt, tensors=(after,), memory=error)
+        return StepAttempt(
             error=error,
             factor=next_factor(error, state.memory, self.order),
             state=kept if error <= 1 else state,
@@ -133,6 +133,6 @@ class DoublingStepper:
             ),
         )  # fmt: skip
 
-    def field(self, state: State) -> Field:
+    def field(self, state: StepState) -> Field:
         """Give the field of a state."""
         return state.tensors[0]

@@ -17,7 +17,7 @@ import torch
 from depthpde.shapes import Field
 from depthpde.solvers.segment import Hermite
 from depthpde.solvers.steppers.embedded import weigh
-from depthpde.solvers.steppers.stepper import Attempt, State
+from depthpde.solvers.steppers.stepper import StepAttempt, StepState
 from depthpde.solvers.tableau import Tableau
 from depthpde.solvers.term import Term
 from depthpde.solvers.tolerance import Tolerance, next_factor
@@ -174,17 +174,17 @@ class AdditiveStepper:
         self.tableau, self.tolerance, self.project = tableau, tolerance, project
         self.name = tableau.name
 
-    def start(self, u: Field, t: float) -> State:
+    def start(self, u: Field, t: float) -> StepState:
         """Begin at a field: both halves of its rate are the first stage."""
-        return State(t=t, tensors=(u, self.rest.rhs(u, t), self.linear.rhs(u, t)), memory=1.0)
+        return StepState(t=t, tensors=(u, self.rest.rhs(u, t), self.linear.rhs(u, t)), memory=1.0)
 
-    def first_step(self, state: State) -> float:
+    def first_step(self, state: StepState) -> float:
         """Guess the first step from the size of the whole rate."""
         assert self.tolerance is not None, "fixed steps need no guess"
         u, rest, spread = state.tensors
         return self.tolerance.first_step(u, rest + spread, self.tableau.explicit.error_order)
 
-    def attempt(self, state: State, dt: float) -> Attempt:
+    def attempt(self, state: StepState, dt: float) -> StepAttempt:
         """Try one step."""
         u, *first = state.tensors
         explicit, implicit = self.tableau.explicit, self.tableau.implicit
@@ -210,8 +210,8 @@ class AdditiveStepper:
         kept = state
         if error <= 1:
             rates = self.rest.rhs(after, end), self.linear.rhs(after, end)
-            kept = State(t=end, tensors=(after, *rates), memory=error)
-        return Attempt(
+            kept = StepState(t=end, tensors=(after, *rates), memory=error)
+        return StepAttempt(
             error=error,
             factor=factor,
             state=kept,
@@ -220,7 +220,7 @@ class AdditiveStepper:
             ),
         )
 
-    def field(self, state: State) -> Field:
+    def field(self, state: StepState) -> Field:
         """Give the field of a state."""
         return state.tensors[0]
 

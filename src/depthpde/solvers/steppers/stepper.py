@@ -20,7 +20,7 @@ from depthpde.solvers.term import Term, add_terms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class State:
+class StepState:
     """Where a run stands."""
 
     t: float
@@ -32,14 +32,14 @@ class State:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Attempt:
+class StepAttempt:
     """One step that was tried."""
 
     error: float
     """In units of what is allowed: accepted up to 1. NaN where the step left the numbers."""
     factor: float
     """By how much the next step should be longer."""
-    state: State
+    state: StepState
     """The state after the step if it is accepted, else the one to try again from."""
     segment: Segment
     """The step, open to be read in between."""
@@ -58,19 +58,19 @@ class Stepper(Protocol):
         """Give the name a person asks for it by."""
         ...
 
-    def start(self, u: Field, t: float) -> State:
+    def start(self, u: Field, t: float) -> StepState:
         """Begin at a field."""
         ...
 
-    def first_step(self, state: State) -> float:
+    def first_step(self, state: StepState) -> float:
         """Guess the first step."""
         ...
 
-    def attempt(self, state: State, dt: float) -> Attempt:
+    def attempt(self, state: StepState, dt: float) -> StepAttempt:
         """Try one step."""
         ...
 
-    def field(self, state: State) -> Field:
+    def field(self, state: StepState) -> Field:
         """Give the field of a state."""
         ...
 

@@ -1,0 +1,97 @@
+"""Phase diagrams: one number of a system over a grid of its parameters."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from depthpde.errors import check_name
+from depthpde.shapes import Field
+from depthpde.simulator.simulate import simulate
+from depthpde.simulator.system import System
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseDiagram:
+    """A labelled table: one number for every combination of parameters."""
+
+    system: str
+    """Whose."""
+    axes: Mapping[str, tuple[float, ...]]
+    """The parameters and their values, slowest first."""
+    values: tuple[float, ...]
+    """One for each combination, in the order of `itertools.product`."""
+
+    def at(self, **parameters: float) -> float:
+        """Give the number at one combination."""
+        for name in parameters:
+            check_name("parameters", name, self.axes)
+        rows = list(itertools.product(*self.axes.values()))
+        wanted = tuple(parameters[name] for name in self.axes)
+        if wanted not in rows:
+            raise ValueError(
+                f"`parameters` must be a combination of the diagram, got {parameters}; it has "
+                f"{ {name: list(each) for name, each in self.axes.items()} }"
+            )
+        return self.values[rows.index(wanted)]
+
+    def rows(self) -> list[dict[str, float]]:
+        """Give the table, one dictionary a row, for pandas or a file."""
+        return [
+            {**dict(zip(self.axes, point, strict=True)), "value": value}
+            for point, value in zip(
+                itertools.product(*self.axes.values()), self.values, strict=True
+            )
+        ]
+
+    def plot(self, *, ax: Any = None) -> Any:
+        """Draw it over its first two axes, and return matplotlib's axes."""
+        from matplotlib.figure import Figure
+
+        if ax is None:
+            ax = Figure(figsize=(6, 4), layout="constrained").subplots()
+        names = list(self.axes)
+        if len(names) == 1:
+            ax.plot(self.axes[names[0]], self.values, marker="o", color="#1f4e79")
+            ax.set(xlabel=names[0], ylabel="value", title=self.system)
+            return ax
+        grid = torch.tensor(self.values).reshape(len(self.axes[names[0]]), -1)
+        image = ax.pcolormesh(list(self.axes[names[1]]), list(self.axes[names[0]]), grid)
+        ax.figure.colorbar(image, ax=ax)
+        ax.set(xlabel=names[1], ylabel=names[0], title=self.system)
+        return ax
+
+
+def phase(
+    system: System,
+    over: Mapping[str, Sequence[float]],
+    measure: Callable[[Field], float],
+    *,
+    rtol: float = 1e-6,
+) -> PhaseDiagram:
+    """Measure the end state of a system over a grid of its parameters.
+
+    Args:
+        system: One of the gallery.
+        over: Values of one or more of its parameters.
+        measure: Takes the final field, gives a number.
+        rtol: Relative error of a step.
+
+    Example:
+        >>> phase(systems["clustering"], {"beta": [1, 4, 16]}, lambda u: float(count_clusters(u)))
+    """
+    if not over:
+        raise ValueError("`over` must name at least one parameter, got none; use {'beta': [1, 4]}")
+    axes = {name: tuple(float(each) for each in values) for name, values in over.items()}
+    found = []
+    with torch.no_grad():
+        for point in itertools.product(*axes.values()):
+            varied = system.vary(**dict(zip(axes, point, strict=True)))
+            span = (varied.times[0], varied.times[-1])
+            final = simulate(varied.equation, varied.u0, span, rtol=rtol, dense=False).final
+            found.append(float(measure(final)))
+    return PhaseDiagram(system=system.name, axes=axes, values=tuple(found))
