@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from depthpde.shapes import Field
-from depthpde.solvers.steppers.stepper import StepState, Stepper
+from depthpde.solvers.steppers.stepper import Stepper, StepState
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from depthpde.shapes import Field
 from depthpde.solvers.blow_up import BlowUpError, blow_up_ceiling
 from depthpde.solvers.events import Event, Watch
 from depthpde.solvers.segment import Segment
-from depthpde.solvers.steppers.stepper import StepAttempt, StepState, Stepper
-from depthpde.solvers.trajectory import Statistics, SolverStatus, Trajectory
+from depthpde.solvers.steppers.stepper import StepAttempt, Stepper, StepState
+from depthpde.solvers.trajectory import SolverStatus, Statistics, Trajectory
 
 ROUNDING = 16 * torch.finfo(torch.float64).eps
 """Steps shorter than this, relative to the time, change nothing."""
