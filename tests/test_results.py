@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
 import pytest
 
+from depthpde.pages.formatting import file_names
 from depthpde.records.record import RUNS
 from depthpde.report.markdown_blocks import fill_blocks, parts_of
 from depthpde.report.page import PAGE, make_report, render_page
@@ -51,3 +53,33 @@ def test_a_table_that_was_changed_by_hand_would_be_found(parts):
     assert "| baseline |" in text
     wrong = text.replace("| baseline |", "| baseline, improved |")
     assert fill_blocks(wrong, parts) == text
+
+
+def test_effects_are_plain_means_of_paired_differences(report):
+    """Whatever rule judges them: mean over seeds of variant − baseline, by other code."""
+    checked = 0
+    for path in sorted((report.page.parent / "tables").glob("*.csv")):
+        rows = list(csv.DictReader(path.open(encoding="utf-8", newline="")))
+        if not rows or "difference" not in rows[0]:
+            continue
+        grid = next(each.evidence for each in report.chapters if _stem(each) == path.stem)
+        for row in rows:
+            tasks = [row["task"]] if row["task"] in grid.tasks else list(grid.tasks)
+            if not row["difference"] or row["task"] == "tasks in the mean":
+                continue
+            gaps = []
+            for task in tasks:
+                ours, base = (grid.runs[task, each] for each in (row["variant"], grid.baseline))
+                both = sorted(ours.keys() & base.keys())
+                gaps.append(sum(_accuracy(ours[s]) - _accuracy(base[s]) for s in both) / len(both))
+            assert float(row["difference"]) == pytest.approx(sum(gaps) / len(gaps), abs=1e-9)
+            checked += 1
+    assert checked > 300
+
+
+def _stem(chapter):
+    return file_names([chapter.evidence.name])[chapter.evidence.name]
+
+
+def _accuracy(record):
+    return record.result["test"]["accuracy"]

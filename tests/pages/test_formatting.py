@@ -36,7 +36,7 @@ def test_numbers_are_written_as_a_person_would():
     assert (format_size(1234), format_size(22_700_000), format_size(7)) == ("1.23 k", "22.7 M", "7")
     interval = Interval(low=-0.52, high=2.26, level=0.95, method="student")
     assert format_interval(interval) == "[−0.5, +2.3]"
-    assert format_interval(None) == "[one seed]"
+    assert format_interval(None) == "[no interval]"
     assert plain("after_ffn") == "after ffn"
     assert [counted(each, "run") for each in range(3)] == ["0 runs", "1 run", "2 runs"]
     assert counted(1, "process", "processes") == "1 process"

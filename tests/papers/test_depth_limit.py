@@ -4,7 +4,7 @@ import pytest
 
 from depthpde.papers.ablation.variants import BOTH, NO_RESIDUAL, TRANSFORMER, label
 from depthpde.papers.depth_limit import EXPERIMENT
-from depthpde.records.findings import FindingVerdict
+from depthpde.records.verdicts import Outcome
 from papers.tiny import case_of, tiny_plan
 
 
@@ -12,7 +12,7 @@ def test_depth_converges_to_its_limit_and_not_without_residuals(folders):
     wanted = (label(TRANSFORMER, BOTH), label(TRANSFORMER, NO_RESIDUAL))
     case = case_of(tiny_plan(systems=(TRANSFORMER,), labels=wanted), folders)
     findings = EXPERIMENT.judge(case)
-    assert [each.verdict for each in findings.claims] == [FindingVerdict.UNDECIDED] * 4, "one seed"
+    assert [each.verdict for each in findings.claims] == [Outcome.INCONCLUSIVE] * 4, "one seed"
     rows = findings.tables["relative distance from the limit, by depth"]
     orders = {(row["variant"], row["step"], row["weights"]): float(row["order"]) for row in rows}
     standard = label(TRANSFORMER, BOTH)

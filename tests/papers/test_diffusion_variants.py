@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from depthpde.records.findings import FindingVerdict
+from depthpde.records.verdicts import Outcome
 from papers.invented import evidence, judge
 
 
@@ -11,5 +11,5 @@ def test_other_ways_are_judged_against_the_usual_one_at_the_same_place():
         "after embedding, explicit": 1.0, "after embedding, exact": 3.0, "after ffn, stream": 9.0,
     }  # fmt: skip
     (found,) = judge(evidence(effects, name="ways")).claims
-    assert found.claim == "Another way is better: after embedding, exact instead of explicit."
-    assert found.verdict is FindingVerdict.CONFIRMED
+    assert found.claim == "It does not matter how: after embedding, exact instead of explicit."
+    assert found.verdict is Outcome.CONTRADICTED

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from depthpde.layers.embedding import Encoding
 from depthpde.papers.positional import ENCODINGS
-from depthpde.records.findings import FindingVerdict
+from depthpde.records.verdicts import Outcome
 from papers.invented import verdicts
 
 
@@ -14,4 +14,4 @@ def test_every_encoding_is_asked_about():
 
 def test_diffusion_is_judged_within_each_encoding():
     effects = {"no sites": -5.0, "no sites + diffusion": -3.0}
-    assert verdicts(effects, name="positional") == [FindingVerdict.CONFIRMED]
+    assert verdicts(effects, name="positional") == [Outcome.SUPPORTED]

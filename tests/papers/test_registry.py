@@ -12,8 +12,9 @@ import pytest
 from depthpde.models.position import Position
 from depthpde.papers.placement import START
 from depthpde.papers.registry import EXPERIMENTS, judge_all
-from depthpde.records.findings import Findings, FindingVerdict
+from depthpde.records.findings import Findings
 from depthpde.records.record import read_grids
+from depthpde.records.verdicts import Outcome
 from depthpde.sweeps.scale import Scale, arena_tasks
 from papers.invented import evidence, judge
 
@@ -139,4 +140,4 @@ def test_a_grid_is_judged_by_its_runs_whatever_was_stored():
     assert [each.name for each in found] == ["placement", "efficiency"]
     assert found[0].scale == "quick"
     assert judge_all(grids, [])[0].scale == "mini"
-    assert found[0].claims[0].verdict is FindingVerdict.CONFIRMED
+    assert found[0].claims[0].verdict is Outcome.SUPPORTED

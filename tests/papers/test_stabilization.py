@@ -2,7 +2,7 @@
 
 from depthpde.papers import depth_limit, discretization
 from depthpde.papers.stabilization import EXPERIMENT
-from depthpde.records.findings import FindingVerdict
+from depthpde.records.verdicts import Outcome
 from depthpde.sweeps.scale import Scale
 from papers.tiny import case_of, tiny_plan
 
@@ -26,7 +26,7 @@ def test_stabilization_ends_in_its_table(folders):
     findings = EXPERIMENT.judge(case_of(tiny_plan(), folders, log=lines.append))
     assert lines == ["measuring 8 models", "comparing the two systems layer by layer"]
     assert len(findings.claims) == 14
-    assert {each.verdict for each in findings.claims} == {FindingVerdict.UNDECIDED}, "one seed"
+    assert {each.verdict for each in findings.claims} == {Outcome.INCONCLUSIVE}, "one seed"
     rows = findings.tables["by stabilizer (mean ± half the 95 % interval, last layer)"]
     assert [row["variant"] for row in rows] == [each.label for each in tiny_plan().variants]
     assert "Transformer, no residual" in findings.text()

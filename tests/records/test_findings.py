@@ -8,12 +8,13 @@ import pytest
 
 from depthpde.records.findings import (
     Findings,
-    FindingVerdict,
     JudgedClaim,
     check_scale,
     read_findings,
     typeset,
 )
+from depthpde.records.statistics.power import one_task_effect
+from depthpde.records.verdicts import Outcome
 
 FOUND = Findings(
     name="placement",
@@ -23,13 +24,15 @@ FOUND = Findings(
         JudgedClaim(
             claim="It helps after the embedding.",
             finding="+1.60 points over five tasks.",
-            verdict=FindingVerdict.PARTLY,
+            verdict=Outcome.SMALLER,
             n=30,
+            effect=1.6,
             interval=(0.9, 2.3),
             p=0.03,
+            least=0.7,
         ),
         JudgedClaim(
-            claim="It is free.", finding="Nobody looked.", verdict=FindingVerdict.UNDECIDED, n=0
+            claim="It is free.", finding="Nobody looked.", verdict=Outcome.INCONCLUSIVE, n=0
         ),
     ),
     tables={"ratios": [{"position": "in heads", "ratio": 0.25}, {"position": "after ffn"}]},
@@ -55,8 +58,9 @@ def test_findings_of_another_scale_are_not_written_over(tmp_path):
 def test_the_text_tells_claim_finding_verdict_and_strength():
     lines = FOUND.text().splitlines()
     assert "claim     It helps after the embedding." in lines
-    assert "verdict   PARTLY   n = 30, 95 % interval [+0.90, +2.30], p = 0.03" in lines
-    assert "verdict   UNDECIDED   n = 0" in lines
+    strength = "n = 30, effect +1.60 [+0.90, +2.30], p = 0.03, 80 % power from 0.7"
+    assert f"verdict   SMALLER THAN CLAIMED   {strength}" in lines
+    assert "verdict   INCONCLUSIVE   n = 0" in lines
     assert "  in heads    0.25" in lines
     assert "  after ffn      –" in lines
     assert lines[-1] == "note: mini tasks are not Long Range Arena"
@@ -66,13 +70,17 @@ def test_a_page_has_real_minus_signs_and_no_broken_cell():
     harm = JudgedClaim(
         claim="It harms.",
         finding="by |-0.4| points on text-mini",
-        verdict=FindingVerdict.CONFIRMED,
+        verdict=Outcome.SUPPORTED,
         n=6,
+        effect=0.7,
         interval=(-0.9, 2.3),
     )
     tables = {"gaps": [{"variant": "a", "gap": -1.5}, {"variant": "b|c"}]}
     found = Findings(name="a", question="b", scale="mini", claims=(harm,), tables=tables)
-    row = r"| It harms. | by \|−0.4\| points on text-mini | **confirmed** | 6 | [−0.90, +2.30] |  |"
+    row = (
+        r"| It harms. | by \|−0.4\| points on text-mini | **supported** | 6 | "
+        "+0.70 [−0.90, +2.30] |  | – |"
+    )
     assert row in found.markdown().splitlines()
     assert found.tables_markdown().splitlines()[-2:] == ["| a | −1.5 |", r"| b\|c | – |"]
 
@@ -93,7 +101,7 @@ def test_only_the_sign_of_a_number_becomes_a_minus(text, wanted):
 
 
 def test_long_claims_are_wrapped_beside_their_word():
-    long = JudgedClaim(claim="word " * 40, finding="x", verdict=FindingVerdict.CONFIRMED, n=1)
+    long = JudgedClaim(claim="word " * 40, finding="x", verdict=Outcome.SUPPORTED, n=1)
     text = Findings(name="a", question="b", scale="mini", claims=(long,)).text(width=60)
     assert max(map(len, text.splitlines())) <= 60
 
@@ -107,7 +115,7 @@ def test_refuses_what_are_no_findings(tmp_path):
     with pytest.raises(ValueError, match="must hold an object, got list"):
         read_findings(path)
     path.write_text('{"format": 9}')
-    with pytest.raises(ValueError, match="must be of format 1, got 9"):
+    with pytest.raises(ValueError, match="must be of format 1 or 2, got 9"):
         read_findings(path)
     said = FOUND.to_dict()
     del said["rows"][0]["n"]
@@ -115,7 +123,36 @@ def test_refuses_what_are_no_findings(tmp_path):
     with pytest.raises(ValueError, match="must be whole, but"):
         read_findings(path)
     said = FOUND.to_dict()
-    said["rows"][0]["verdict"] = "confirmd"
+    said["rows"][0]["verdict"] = "suported"
     path.write_text(json.dumps(said))
-    with pytest.raises(ValueError, match="did you mean 'confirmed'"):
+    with pytest.raises(ValueError, match="did you mean 'supported'"):
         read_findings(path)
+
+
+@pytest.mark.parametrize(
+    ("word", "interval", "p", "wanted"),
+    [
+        ("confirmed", (0.5, 1.5), 0.01, Outcome.SUPPORTED),
+        ("partly", (0.5, 1.5), 0.01, Outcome.SMALLER),
+        ("not confirmed", (-1.5, -0.5), 0.01, Outcome.CONTRADICTED),
+        ("not confirmed", (0.5, 1.5), 0.01, Outcome.SMALLER),
+        ("not confirmed", (0.5, 1.5), 0.2, Outcome.INCONCLUSIVE),
+        ("not confirmed", (-0.5, 1.5), None, Outcome.INCONCLUSIVE),
+        ("undecided", None, None, Outcome.INCONCLUSIVE),
+    ],
+)
+def test_the_first_format_is_read_on_the_one_scale(word, interval, p, wanted):
+    row = {"claim": "c", "finding": "f", "verdict": word, "n": 13, "interval": interval, "p": p}
+    said = {"format": 1, "name": "a", "question": "b", "scale": "mini"}
+    (found,) = Findings.from_dict(said | {"rows": [row]}).claims
+    assert found.verdict is wanted
+    if interval:
+        low, high = interval
+        assert found.effect == (low + high) / 2
+        # Student's interval of 13 numbers: half = t(12) s / √13, so s is known and so is the power.
+        spread = (high - low) / 2 / 2.178813 * 13**0.5
+        assert found.least == pytest.approx(one_task_effect(13) * spread, rel=1e-5)
+    (few,) = Findings.from_dict(said | {"rows": [row | {"n": 5}]}).claims
+    assert few.interval is few.least is None
+    with pytest.raises(ValueError, match="did you mean 'partly'"):
+        Findings.from_dict(said | {"rows": [row | {"verdict": "partl"}]})

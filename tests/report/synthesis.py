@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from depthpde.models.config import ModelConfig
-from depthpde.records.findings import Findings, FindingVerdict, JudgedClaim
+from depthpde.records.findings import Findings, JudgedClaim
 from depthpde.records.record import (
     CONFIG,
     ENVIRONMENT,
@@ -23,6 +23,7 @@ from depthpde.records.record import (
     run_folder,
     write_grid,
 )  # fmt: skip
+from depthpde.records.verdicts import Outcome
 from depthpde.runs.run import RunConfig
 from depthpde.seeds import derive
 from depthpde.training.config import TrainingConfig
@@ -143,19 +144,19 @@ def write_probe(results: Path, run: str, blocks: int = 6, tilt: float = 1.0) -> 
 def write_findings(results: Path, name: str = "coupling") -> None:
     """Write two claims and what became of them."""
     told = (
-        ("After embedding helps most", "+1.8 points over five tasks", "confirmed", (1.6, 2.0)),
+        ("After embedding helps most", "+1.8 points over five tasks", "supported", (1.6, 2.0)),
         (
             "After attention is worst on every task but Image",
             "on Image too",
-            "partly",
+            "smaller than claimed",
             (-2.1, -1.7),
         ),
-        ("Diffusion is more than local mixing", "not shown", "not confirmed", None),
+        ("Diffusion is more than local mixing", "not shown", "inconclusive", None),
     )
     claims = tuple(
         JudgedClaim(
-            claim=claim, finding=finding, verdict=FindingVerdict(verdict), n=30,
-            interval=interval, p=0.0002 if interval else None,
+            claim=claim, finding=finding, verdict=Outcome(verdict), n=30,
+            interval=interval, p=0.0002 if interval else None, effect=1.8 if interval else None,
         )
         for claim, finding, verdict, interval in told
     )  # fmt: skip

@@ -4,8 +4,8 @@ import re
 import xml.etree.ElementTree as ET
 
 import pytest
-from depthpde.report.evidence import over_all
 
+from depthpde.records.evidence import over_all
 from depthpde.report.cost import cost_table
 from depthpde.report.grid_section import write_grid_section
 from depthpde.report.tables import paired_table

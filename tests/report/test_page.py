@@ -82,7 +82,8 @@ def test_the_page_has_every_part(page):
         "The seven positions in a Transformer", "mean difference over tasks", "points by task",
         "validation accuracy by update", "learned ratios", "what each frequency keeps",
         "energy by band", "cosine to the input by depth", "Dirichlet energy by depth",
-        "cost of a whole run", "not confirmed", "Commutator and effect", "root operator 33.3",
+        "cost of a whole run", "smaller than claimed", "80 % power from",
+        "Commutator and effect", "root operator 33.3",
     ):  # fmt: skip
         assert part in page, part
 

@@ -43,7 +43,7 @@ def signed(value: float, digits: int = 1) -> str:
 def format_interval(interval: Interval | None, digits: int = 1) -> str:
     """Write an interval of a difference."""
     if interval is None:
-        return "[one seed]"
+        return "[no interval]"
     return f"[{signed(interval.low, digits)}, {signed(interval.high, digits)}]"
 
 

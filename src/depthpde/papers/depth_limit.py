@@ -24,8 +24,8 @@ from depthpde.papers.ablation.variants import (
     variants,
     weights_of,
 )
+from depthpde.papers.claims import measured_claim, order_claim, spread
 from depthpde.papers.experiment import Case, Conclusion, Experiment, JudgedBy
-from depthpde.papers.judgement import judge, judge_order, spread
 from depthpde.papers.stabilization import TASKS
 from depthpde.records.findings import JudgedClaim
 from depthpde.records.record import State
@@ -50,7 +50,7 @@ def conclude(case: Case) -> Conclusion:
         case.log(f"depths of {task}, {variant}, seed {seed}")
         with one_thread():
             measured = measure(record, folders, EXAMPLES[Scale(case.scale)], DEPTHS)
-        rows += [{"variant": variant} | each for each in measured]
+        rows += [{"task": task, "variant": variant} | each for each in measured]
     return Conclusion(
         claims=claims(rows),
         tables={"relative distance from the limit, by depth": table(rows)},
@@ -64,25 +64,23 @@ def conclude(case: Case) -> Conclusion:
 
 def claims(rows: list[dict[str, Any]]) -> list[JudgedClaim]:
     """Judge whether depth converges, how fast, and what happens without residuals."""
-    second = judge_order(
+    second = order_claim(
         "Macaron Net: halves around a whole make the block a second-order step",
         "the distance shrinks with depth to the power {mean:.2f}",
         _orders(rows, "strang", "trained"),
         wanted=2.0,
         within=0.4,
     )
-    apart = [
-        row["errors"][-1]
-        for row in rows
-        if row["variant"] == WITHOUT and row["weights"] == "trained"
-    ]
-    control = judge(
+    apart: dict[str, list[float]] = {}
+    for row in rows:
+        if row["variant"] == WITHOUT and row["weights"] == "trained":
+            apart.setdefault(row["task"], []).append(row["errors"][-1])
+    control = measured_claim(
         "Control: without residuals depth has no continuous limit",
         f"depth {2 * DEPTHS[-1]} ends {{mean:.2f}} away from depth {DEPTHS[-1]}, relative to its "
         "size; no limit counts from 0.1",
         apart,
-        above=0.1,
-        test=False,
+        mark=0.1,
     )
     return [*convergence_claims(rows), second, control]
 
@@ -90,7 +88,7 @@ def claims(rows: list[dict[str, Any]]) -> list[JudgedClaim]:
 def convergence_claims(rows: list[dict[str, Any]]) -> list[JudgedClaim]:
     """Judge whether a deeper Transformer comes nearer to its limit, trained and untrained."""
     return [
-        judge_order(
+        order_claim(
             f"Paper B's readers: a deeper Transformer converges to a continuous limit ({weights} "
             "weights)",
             "the distance from the solution shrinks with depth to the power {mean:.2f} (1 is the "
@@ -115,9 +113,14 @@ def table(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
-def _orders(rows: list[dict[str, Any]], method: str, weights: str) -> list[float]:
+def _orders(rows: list[dict[str, Any]], method: str, weights: str) -> dict[str, list[float]]:
+    """Return the measured orders by task."""
     wanted = (STANDARD, method, weights)
-    return [r["order"] for r in rows if (r["variant"], r["method"], r["weights"]) == wanted]
+    found: dict[str, list[float]] = {}
+    for row in rows:
+        if (row["variant"], row["method"], row["weights"]) == wanted:
+            found.setdefault(row["task"], []).append(row["order"])
+    return found
 
 
 EXPERIMENT = Experiment(

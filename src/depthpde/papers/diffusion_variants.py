@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from depthpde.models.position import ROUTES, Position, Route
+from depthpde.papers.claims import by_holm, effect_claim
 from depthpde.papers.experiment import Experiment, by_records
-from depthpde.papers.judgement import effect
-from depthpde.papers.placement import BASELINE, DIFFUSION, WORDS
+from depthpde.papers.placement import BASELINE, DIFFUSION, SAME, WORDS
+from depthpde.records.contrasts import difference
 from depthpde.records.evidence import Evidence
 from depthpde.records.findings import JudgedClaim
 from depthpde.sweeps.grid import Variant
@@ -57,17 +58,19 @@ def claims(evidence: Evidence) -> list[JudgedClaim]:
     usual, *others = LAYERS
     pairs = [(WORDS[place], usual, other) for place in PLACES for other in others]
     pairs += [(WORDS[place], Route.BRANCH.value, Route.STREAM.value) for place in ROUTED]
-    return [
-        effect(
-            evidence,
-            f"Another way is better: {place}, {other} instead of {usual}.",
-            f"{place}, {other}",
-            0.1,
-            against=f"{place}, {usual}",
-        )
-        for place, usual, other in pairs
-        if {f"{place}, {other}", f"{place}, {usual}"} <= set(evidence.variants)
-    ]
+    return by_holm(
+        [
+            effect_claim(
+                evidence,
+                f"It does not matter how: {place}, {other} instead of {usual}.",
+                difference(f"{place}, {other}", f"{place}, {usual}"),
+                SAME,
+                what=f"{place}, {other} − {usual}",
+            )
+            for place, usual, other in pairs
+            if {f"{place}, {other}", f"{place}, {usual}"} <= set(evidence.variants)
+        ]
+    )
 
 
 def _tasks(scale: Scale) -> tuple[str, ...]:

@@ -24,6 +24,12 @@ if TYPE_CHECKING:
     from depthpde.runs.presets import Preset
     from depthpde.sweeps.executor import Folders
 
+ORDER = (
+    "the papers' claims are tested in their order, each a gate to the next, then the sceptics' in "
+    "theirs; what no paper asks is corrected by Holm's method; orders and the margin of ±0.75 "
+    "points were written down after these runs existed"
+)
+"""What a reader must know of claims that were judged by committed runs."""
 Log = Callable[[str], None]
 Key = tuple[str, str, int]
 """Task, variant and seed."""
@@ -71,6 +77,7 @@ class Conclusion:
 
 
 Conclude = Callable[[Case], Conclusion]
+Tables = Callable[[Evidence], Mapping[str, Sequence[Mapping[str, Any]]]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,6 +104,9 @@ class Experiment:
     """Scale and tasks → what the variants start from, by task."""
     seeds: Mapping[Scale, int] = field(default_factory=lambda: SIX_SEEDS)
     """How many paired seeds each scale takes unless told otherwise."""
+    rejudge: Callable[[Findings, Evidence | None], Findings] | None = None
+    """Judges anew what was stored, as far as stored tables and records decide it; None where the
+    stored claims are all there is."""
     fixed_tasks: bool = False
     """Whether the experiment is about its own tasks, so that no others can be chosen."""
 
@@ -146,11 +156,14 @@ class Experiment:
         )
 
 
-def by_records(claims: Callable[[Evidence], Sequence[JudgedClaim]]) -> Conclude:
+def by_records(
+    claims: Callable[[Evidence], Sequence[JudgedClaim]], tables: Tables = lambda evidence: {}
+) -> Conclude:
     """Make the conclusion of an experiment whose records decide it.
 
     Args:
         claims: The finished runs of its grid → its claims, judged.
+        tables: The same → tables of its own, before those that every grid has.
     """
 
     def conclude(case: Case) -> Conclusion:
@@ -162,6 +175,9 @@ def by_records(claims: Callable[[Evidence], Sequence[JudgedClaim]]) -> Conclude:
             notes.append(f"{len(evidence.missing)} of {asked} runs are missing")
         if case.scale != Scale.FULL:
             notes.append("small models on small tasks: no number of Long Range Arena itself")
-        return Conclusion(claims=claims(evidence), tables=extra_tables(evidence), notes=notes)
+        notes.append(ORDER)
+        own = {title: rows for title, rows in tables(evidence).items() if rows}
+        own |= extra_tables(evidence)
+        return Conclusion(claims=claims(evidence), tables=own, notes=notes)
 
     return conclude

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from depthpde.pages.formatting import format_interval, plain, short_tasks, signed
-from depthpde.records.evidence import Evidence, over_all
+from depthpde.records.evidence import Evidence, in_mean, over_all
 from depthpde.records.learned_filters import BANDS, learned_ratios, learned_weights, start_and_bound
 from depthpde.records.probes import measured_bands
 from depthpde.records.record import Record
@@ -72,15 +72,16 @@ def went(evidence: Evidence) -> Rows:
 
 
 def left_out(evidence: Evidence) -> Rows:
-    """Tell every variant's mean difference over all tasks but one: does a single task decide?"""
-    if len(evidence.tasks) < 3:
+    """Tell every variant's mean difference over all tasks of the mean but one: does one decide?"""
+    inside = in_mean(evidence)
+    if len(inside) < 3:
         return []
     short = short_tasks(evidence.tasks)
     rest = {
         f"without {short[task]}": over_all(
-            evidence.select(tasks=[each for each in evidence.tasks if each != task])
+            evidence.select(tasks=[each for each in inside if each != task])
         )
-        for task in evidence.tasks
+        for task in inside
     }
     return [
         {"variant": plain(variant)}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from depthpde.papers.claims import effect_claim, in_order
 from depthpde.papers.experiment import Experiment, by_records
-from depthpde.papers.judgement import effect
-from depthpde.papers.placement import DIFFUSION
+from depthpde.papers.placement import DIFFUSION, MORE, SAME
+from depthpde.records.contrasts import difference, interaction
 from depthpde.records.evidence import Evidence
 from depthpde.records.findings import JudgedClaim
 from depthpde.sweeps.grid import Variant
@@ -35,19 +36,35 @@ def variants() -> list[Variant]:
 
 
 def claims(evidence: Evidence) -> list[JudgedClaim]:
-    """Judge diffusion against none, encoding by encoding."""
+    """Judge diffusion against none, encoding by encoding; then whether the two are orthogonal."""
     bare = [each for each in evidence.variants if f"{each} + diffusion" in evidence.variants]
-    return [
-        effect(
+    adds = [
+        effect_claim(
             evidence,
             f"Paper A: diffusion adds to positional encodings; with {each} too.",
-            f"{each} + diffusion",
-            0.1,
-            against=each,
-            what=f"diffusion against none, {each}",
+            _gain(each),
+            MORE,
+            what=f"diffusion − none, {each}",
         )
         for each in bare
     ]
+    none, learned = ENCODINGS["none"], ENCODINGS["learned"]
+    if {none, learned} <= set(bare):
+        adds.append(
+            effect_claim(
+                evidence,
+                "Paper A: what diffusion adds is orthogonal to positional encodings (it does not "
+                "depend on them).",
+                interaction(_gain(none), _gain(learned)),
+                SAME,
+                what=f"gain with {none} − gain with {learned}",
+            )
+        )
+    return in_order(adds)
+
+
+def _gain(encoding: str) -> dict[str, float]:
+    return difference(f"{encoding} + diffusion", encoding)
 
 
 EXPERIMENT = Experiment(

@@ -55,7 +55,16 @@ def judge_all(grids: Sequence[Evidence], stored: Sequence[Findings]) -> tuple[Fi
             scale = scales.get(evidence.name) or scale_of(evidence)
             judged.append(experiment.judge(Case(scale=scale, evidence=evidence)))
     names = {each.name for each in judged}
-    return (*judged, *(each for each in stored if each.name not in names))
+    runs = {each.name: each for each in grids}
+    others = [each for each in stored if each.name not in names]
+    return (*judged, *(_rejudged(each, runs.get(each.name)) for each in others))
+
+
+def _rejudged(stored: Findings, evidence: Evidence | None) -> Findings:
+    experiment = EXPERIMENTS.get(stored.name)
+    if experiment is None or experiment.rejudge is None:
+        return stored
+    return experiment.rejudge(stored, evidence)
 
 
 def scale_of(evidence: Evidence) -> str:

@@ -106,13 +106,26 @@ def escape_times(
     found: dict[str, dict[int, EscapeTime]] = {}
     for cell in grid.cells:
         record = records.get(cell.run)
-        if cell.task != task or record is None or record.result is None:
-            continue
-        points = [(int(each["update"]), float(each["accuracy"])) for each in record.points()]
-        if points:
-            training = record.config["training"]
-            examples = int(training["batch_size"]) * int(training["log_every"])
-            found.setdefault(cell.variant, {})[cell.seed] = escape_time(
-                points, line, examples=examples, final=record.accuracy
-            )
+        time = None if cell.task != task or record is None else run_escape(record, line)
+        if time is not None:
+            found.setdefault(cell.variant, {})[cell.seed] = time
     return found
+
+
+def run_escape(record: Record, line: float) -> EscapeTime | None:
+    """Return when one finished run left its plateau; None without a result or a readable curve.
+
+    Args:
+        record: The run.
+        line: The plateau, in percent.
+    """
+    try:
+        points = [] if record.result is None else record.points()
+        curve = [(int(each["update"]), float(each["accuracy"])) for each in points]
+        training = record.config.get("training") or {}
+        examples = int(training.get("batch_size", 0)) * int(training.get("log_every", 0))
+    except (ValueError, KeyError, TypeError, OSError):  # the page lists what is broken
+        return None
+    if not curve or not examples:
+        return None
+    return escape_time(curve, line, examples=examples, final=record.accuracy)

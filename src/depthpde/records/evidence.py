@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from depthpde.errors import check_name
-from depthpde.records.escapes import Escape, escape_rate
+from depthpde.records.escapes import LEARNED_AT_ONCE, Escape, escape_rate
 from depthpde.records.record import Grid, Record
 from depthpde.records.run_model import VariantRole, position_of, role_of
 from depthpde.records.statistics.paired import Comparison, compare
 from depthpde.records.statistics.stratified import Overall, compare_over_tasks, paired
+from depthpde.records.trivial_lines import with_probes
 
 Cell = tuple[str, str]
 """Task and variant."""
@@ -192,6 +193,9 @@ def by_task(evidence: Evidence) -> dict[str, dict[str, Comparison]]:
 def over_all(evidence: Evidence, *, against: str | None = None) -> dict[str, Overall]:
     """Compare every variant over the tasks on which it shares a seed with the baseline, once.
 
+    A task that is learned at once or not yet stands in no mean: the others alone are compared. Of
+    a grid that has no others the mean is told without an interval: it counts escapes, in points.
+
     >>> results = dp.read_results(Path("results"))
     >>> differences = dp.over_all(dp.gather(results.grids["decoder-longer"], results.records))
 
@@ -206,10 +210,30 @@ def over_all(evidence: Evidence, *, against: str | None = None) -> dict[str, Ove
 
 
 def _over_all(evidence: Evidence, reference: str) -> dict[str, Overall]:
-    baseline = {task: evidence.accuracies(task, reference) for task in evidence.tasks}
+    tasks = in_mean(evidence)
+    found = _compared(evidence, reference, tasks or evidence.tasks)
+    return found if tasks else {v: replace(each, interval=None) for v, each in found.items()}
+
+
+def in_mean(evidence: Evidence) -> tuple[str, ...]:
+    """Return the tasks that stand in a mean: all but those learned at once or not yet."""
+    return tuple(task for task in evidence.tasks if task not in LEARNED_AT_ONCE)
+
+
+def with_escapes(evidence: Evidence) -> dict[str, float]:
+    """Return each variant's mean difference over all tasks, escapes counted in points.
+
+    Printed beside the mean without them, never judged: it turns on how many runs left a plateau.
+    """
+    found = _compared(evidence, evidence.baseline, evidence.tasks)
+    return {variant: each.mean for variant, each in found.items()}
+
+
+def _compared(evidence: Evidence, reference: str, tasks: Sequence[str]) -> dict[str, Overall]:
+    baseline = {task: evidence.accuracies(task, reference) for task in tasks}
     variants = {}
     for variant in evidence.variants:
-        runs = {task: evidence.accuracies(task, variant) for task in evidence.tasks}
+        runs = {task: evidence.accuracies(task, variant) for task in tasks}
         shared = {task: each for task, each in runs.items() if paired(each, baseline[task])}
         if shared and variant != reference:
             variants[variant] = shared
@@ -227,7 +251,7 @@ def lacking(evidence: Evidence, variant: str, against: str | None = None) -> str
     other = evidence.baseline if against is None else against
     counts = {
         task: len(paired(evidence.accuracies(task, variant), evidence.accuracies(task, other)))
-        for task in evidence.tasks
+        for task in in_mean(evidence) or evidence.tasks
     }
     task = min(counts, key=lambda each: counts[each])
     if counts[task] >= SEEDS:
@@ -244,7 +268,7 @@ def trivial(evidence: Evidence, task: str) -> dict[str, float]:
             for name, line in lines.items() if isinstance(lines, Mapping) else ():
                 if isinstance(line, int | float) and math.isfinite(line):
                     found.setdefault(str(name), float(line))
-    return dict(sorted(found.items(), key=lambda item: (item[1], item[0])))
+    return with_probes(task, found)
 
 
 def escapes(evidence: Evidence, task: str, line: float) -> dict[str, Escape]:

@@ -3,47 +3,50 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from depthpde.errors import check_one_of
+from depthpde.errors import check_name, check_one_of
 from depthpde.files import write_json
+from depthpde.records.statistics.combination import LEAST_PAIRS
+from depthpde.records.statistics.power import one_task_effect
+from depthpde.records.verdicts import LEVEL, Outcome
 
-FORMAT = 1
+FORMAT = 2
 FINDINGS = "findings"
-
-
-class FindingVerdict(StrEnum):
-    """Whether a finding bears out a claim, at the scale it was tested."""
-
-    CONFIRMED = "confirmed"
-    PARTLY = "partly"
-    """In the claimed direction, but smaller, or only in a part of the cases."""
-    NOT_CONFIRMED = "not confirmed"
-    UNDECIDED = "undecided"
-    """Too few runs to tell, whatever they say."""
+_FIRST_SCALE = {
+    "confirmed": Outcome.SUPPORTED,
+    "partly": Outcome.SMALLER,
+    "not confirmed": Outcome.INCONCLUSIVE,
+    "undecided": Outcome.INCONCLUSIVE,
+}
+"""The words of format 1. Its *not confirmed* held several states: see `_of_first_format`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JudgedClaim:
-    """One row: claim → finding → verdict."""
+    """One row: claim → finding → verdict, on the scale of `verdicts`."""
 
     claim: str
     """What was claimed, and by whom."""
     finding: str
     """What was found, in words with numbers."""
-    verdict: FindingVerdict
+    verdict: Outcome
     n: int
     """Pairs of runs, or measurements, that the finding rests on."""
+    effect: float | None = None
+    """The number that decides; None where there is none."""
     interval: tuple[float, float] | None = None
-    """95 % interval of the number that decides."""
+    """Its 95 % interval; None where none would keep its coverage."""
     p: float | None = None
-    """Its p, corrected for all that the findings test; None where nothing was tested."""
+    """Its p, in the order that the findings name; None where nothing was tested."""
+    least: float | None = None
+    """What such pairs show with 80 %; None where they can show nothing."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -75,18 +78,22 @@ class Findings:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Findings:
         """Return the findings of plain values, or say why they are none."""
-        if values.get("format") != FORMAT:
-            raise ValueError(f"findings must be of format {FORMAT}, got {values.get('format')!r}")
+        known = values.get("format")
+        if known not in (1, FORMAT):
+            raise ValueError(
+                f"findings must be of format 1 or {FORMAT}, got {known!r}; reproduce them"
+            )
         try:
+            rows = [_of_first_format(row) if known == 1 else dict(row) for row in values["rows"]]
             claims = tuple(
                 JudgedClaim(
-                    **dict(row)
+                    **row
                     | {
-                        "verdict": check_one_of("verdict", row["verdict"], FindingVerdict),
+                        "verdict": check_one_of("verdict", row["verdict"], Outcome),
                         "interval": tuple(row["interval"]) if row.get("interval") else None,
                     }
                 )
-                for row in values["rows"]
+                for row in rows
             )
             return cls(
                 name=str(values["name"]),
@@ -121,27 +128,44 @@ class Findings:
     def markdown(self) -> str:
         """Return the claims as a table for a page, notes below."""
         rows = [
-            "| claim | finding | verdict | n | 95 % interval | p |",
-            "|---|---|---|--:|---|--:|",
+            "| claim | finding | verdict | n | effect [95 %] | p | 80 % power from |",
+            "|---|---|---|--:|---|--:|--:|",
         ]
         for each in self.claims:
-            low_high = each.interval
-            between = "" if low_high is None else f"[{low_high[0]:+.2f}, {low_high[1]:+.2f}]"
-            p = "" if each.p is None else f"{each.p:.3g}"
-            words = [each.claim, each.finding, f"**{each.verdict.value}**", str(each.n), between, p]
-            rows.append(_row(words))
+            p = "" if each.p is None else f"{each.p:.2g}"
+            numbers = [str(each.n), spell_effect(each), p, spell_power(each)]
+            rows.append(_row([each.claim, each.finding, f"**{each.verdict.value}**", *numbers]))
         notes = [f"\n{note[0].upper()}{note[1:]}." for note in self.notes if note]
         return "\n".join(rows + notes) + "\n"
 
     def tables_markdown(self) -> str:
         """Return the tables beside the claims for a page, each below its title."""
-        parts = []
-        for title, rows in self.tables.items():
-            names = list(dict.fromkeys(name for row in rows for name in row))
-            lines = [names, ["---"] + ["--:"] * (len(names) - 1)]
-            lines += [[_cell(row.get(name)) for name in names] for row in rows]
-            parts.append(f"**{title}**\n\n" + "\n".join(_row(line) for line in lines))
+        parts = [f"**{title}**\n\n{rows_markdown(rows)}" for title, rows in self.tables.items()]
         return "\n\n".join(parts) + "\n"
+
+
+def rows_markdown(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return plain rows as a table for a page."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    lines = [names, ["---"] + ["--:"] * (len(names) - 1)]
+    lines += [[_cell(row.get(name)) for name in names] for row in rows]
+    return "\n".join(_row(line) for line in lines)
+
+
+def spell_effect(claim: JudgedClaim) -> str:
+    """Return effect and interval of a claim, to a tenth of the interval's width."""
+    if claim.effect is None:
+        return ""
+    ends = claim.interval or ()
+    width = abs(ends[1] - ends[0]) if ends else 0.0
+    digits = min(4, max(2, 1 - math.floor(math.log10(width)))) if width > 0 else 2
+    between = f" [{', '.join(f'{end:+.{digits}f}' for end in ends)}]" if ends else ""
+    return f"{claim.effect:+.{digits}f}{between}"
+
+
+def spell_power(claim: JudgedClaim) -> str:
+    """Return the difference from which such pairs would have shown it; – where from none."""
+    return "–" if claim.least is None else f"{claim.least:.2g}"
 
 
 def check_scale(results: Path, name: str, scale: str) -> None:
@@ -185,12 +209,51 @@ def _beside(word: str, text: str, width: int) -> list[str]:
     return [f"{word if not at else '':<10}{line}" for at, line in enumerate(lines)]
 
 
+def _of_first_format(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Read a row of format 1 on the one scale, by the numbers it holds.
+
+    Its intervals are Student's of all numbers together: their middle is the effect, and their
+    width the spread that power is computed from. *Not confirmed* with the whole interval below 0
+    is contradicted, with it above 0 smaller than claimed, and inconclusive otherwise.
+    """
+    found = dict(row)
+    ends, n = row.get("interval"), int(row["n"])
+    outcome = check_name("verdict", row["verdict"], _FIRST_SCALE)
+    found["verdict"] = _FIRST_SCALE[outcome].value
+    if not ends:
+        return found
+    low, high = (float(end) for end in ends)
+    found["effect"] = (low + high) / 2
+    if outcome == "not confirmed" and (row.get("p") or 0.0) <= LEVEL:
+        found["verdict"] = (
+            Outcome.CONTRADICTED
+            if high < 0
+            else Outcome.SMALLER
+            if low > 0
+            else Outcome.INCONCLUSIVE
+        ).value
+    if n >= LEAST_PAIRS:
+        found["least"] = one_task_effect(n) * _spread(low, high, n)
+    else:
+        found |= {"interval": None, "verdict": Outcome.INCONCLUSIVE.value}
+    return found
+
+
+def _spread(low: float, high: float, n: int) -> float:
+    """Return the standard deviation that Student's interval of n numbers was made of."""
+    from scipy.special import stdtrit
+
+    return float((high - low) / 2 / stdtrit(n - 1, 0.975) * n**0.5)
+
+
 def _strength(claim: JudgedClaim) -> str:
     parts = [f"n = {claim.n}"]
-    if claim.interval is not None:
-        parts.append(f"95 % interval [{claim.interval[0]:+.2f}, {claim.interval[1]:+.2f}]")
+    if claim.effect is not None:
+        parts.append(f"effect {spell_effect(claim)}")
     if claim.p is not None:
-        parts.append(f"p = {claim.p:.3g}")
+        parts.append(f"p = {claim.p:.2g}")
+    if claim.least is not None:
+        parts.append(f"80 % power from {claim.least:.2g}")
     return ", ".join(parts)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from depthpde.errors import check_one_of
+from depthpde.records.evidence import Evidence
 from depthpde.records.record import Grid, Record, State
 
 Scores = Mapping[str, Mapping[str, Mapping[int, float]]]
@@ -45,6 +46,27 @@ def read_scores(
         value = None if record is None else _score(record, kind)
         if value is not None and math.isfinite(value):
             found.setdefault(cell.variant, {}).setdefault(cell.task, {})[cell.seed] = value
+    return found
+
+
+def scores_of(
+    evidence: Evidence, endpoint: Endpoint | str = Endpoint.ACCURACY
+) -> dict[str, dict[str, dict[int, float]]]:
+    """Return what the finished runs of some evidence reached; see `read_scores`.
+
+    Args:
+        evidence: The runs, such as a part that was selected.
+        endpoint: Accuracy, or loss.
+    """
+    kind = check_one_of("endpoint", endpoint, Endpoint)
+    found: dict[str, dict[str, dict[int, float]]] = {}
+    for variant in evidence.variants:
+        for task in evidence.tasks:
+            runs = evidence.runs.get((task, variant), {})
+            values = {seed: _score(run, kind) for seed, run in sorted(runs.items())}
+            known = {s: v for s, v in values.items() if v is not None and math.isfinite(v)}
+            if known:
+                found.setdefault(variant, {})[task] = known
     return found
 
 

@@ -129,9 +129,9 @@ class Verdict:
         if self.p is not None:
             same = "" if self.hypothesis.sign else "of equivalence "
             found += f", p {same}= {self.p:.2g}"
-        return "; ".join([found, *self._remarks(), self.power]).replace("-", "−")
+        return "; ".join([found, *self.remarks(), self.power]).replace("-", "−")
 
-    def _remarks(self) -> list[str]:
+    def remarks(self) -> list[str]:
         """Return what a reader would ask next."""
         found = []
         if self.outcome is Outcome.EQUIVALENT:

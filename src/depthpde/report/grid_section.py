@@ -9,14 +9,17 @@ from depthpde.pages.figures.curves import curves
 from depthpde.pages.figures.diagram import Effect, diagram
 from depthpde.pages.figures.forest import Estimate, forest, forests
 from depthpde.pages.figures.heatmap import Tint, heatmap
+from depthpde.pages.figures.survival import survival
 from depthpde.pages.formatting import anchor, format_interval, format_p, plain, short_tasks, signed
 from depthpde.pages.table import Table
+from depthpde.records.escapes import LEARNED_AT_ONCE, run_escape
 from depthpde.records.evidence import Evidence, by_task, over_all, placed_at
 from depthpde.records.learning_curves import LearningCurve
 from depthpde.records.probes import WORDS, depth_curves
 from depthpde.records.run_model import VariantRole
 from depthpde.records.statistics.paired import Comparison, mean
 from depthpde.records.statistics.stratified import Overall
+from depthpde.records.statistics.survival import EscapeTime, kaplan_meier
 from depthpde.report.cost import cost_table
 from depthpde.report.sentences import Sentence, judge
 from depthpde.report.tables import paired_table
@@ -38,7 +41,7 @@ class GridSection:
     anchor: str
     verdict: Sequence[Sentence]
     figures: Mapping[str, str]
-    """Name → SVG: ``diagram``, ``forest``, ``forest-by-task``, ``heat-map``."""
+    """Name → SVG: ``diagram``, ``forest``, ``forest-by-task``, ``heat-map``, ``survival``."""
     curves: Mapping[str, str]
     """Task → SVG: baseline, best and worst of ours, best of the rest."""
     depth: Mapping[str, str]
@@ -57,7 +60,7 @@ def write_grid_section(evidence: Evidence) -> GridSection:
         evidence=evidence,
         anchor=anchor("grid", evidence.name),
         verdict=judge(evidence),
-        figures=_figures(evidence, overall, single, at),
+        figures=_figures(evidence, overall, single, at) | _survival(evidence, shown),
         curves={task: task_curves(evidence, task, shown) for task in evidence.tasks},
         depth=_depth(evidence, shown),
         table=paired_table(evidence),
@@ -87,7 +90,9 @@ def _figures(
     if not rows:
         return found
     means = [_overall_estimate(evidence, each, overall[each]) for each in rows]
-    found["forest"] = forest(means, title=f"{evidence.name}: mean difference over tasks")
+    found["forest"] = forest(
+        means, title=f"{evidence.name}: mean difference over tasks that stand in a mean"
+    )
     if len(evidence.tasks) == 1:
         return found
     short = short_tasks(evidence.tasks)
@@ -107,6 +112,29 @@ def _figures(
         rows, list(panels), cells, labels=names, title=f"{evidence.name}: points by task"
     )
     return found
+
+
+def _survival(evidence: Evidence, shown: Mapping[str, str]) -> dict[str, str]:
+    """Draw how long runs stay on the plateau of the first task that is learned at once."""
+    for task in (each for each in evidence.tasks if each in LEARNED_AT_ONCE):
+        times = {plain(each): _times(evidence, task, each) for each in shown}
+        known = {name: each for name, each in times.items() if each}
+        if known:
+            return {
+                "survival": survival(
+                    {name: kaplan_meier(each) for name, each in known.items()},
+                    max(time.update for each in known.values() for time in each),
+                    roles={plain(name): role for name, role in shown.items()},
+                    title=f"{task}: share of runs still on the plateau",
+                )
+            }
+    return {}
+
+
+def _times(evidence: Evidence, task: str, variant: str) -> list[EscapeTime]:
+    runs = evidence.runs.get((task, variant), {}).values()
+    found = (run_escape(run, LEARNED_AT_ONCE[task]) for run in runs)
+    return [each for each in found if each is not None]
 
 
 def _effect(evidence: Evidence, variant: str, found: Overall) -> Effect:

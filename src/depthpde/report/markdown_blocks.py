@@ -13,7 +13,8 @@ from pathlib import Path
 
 from depthpde.errors import check_name
 from depthpde.files import write_whole
-from depthpde.records.findings import Findings
+from depthpde.papers.placement_tables import escape_table
+from depthpde.records.findings import Findings, rows_markdown
 from depthpde.report.grid_section import GridSection
 
 _OPEN, _CLOSE = re.compile(r"^<!-- *depthpde\b.*$", re.MULTILINE), "<!-- /depthpde -->"
@@ -23,15 +24,25 @@ _MARKED = re.compile(r"(^<!-- depthpde: (.+?) -->\n)(.*?)(^<!-- /depthpde -->)",
 def parts_of(chapters: Iterable[GridSection], findings: Iterable[Findings]) -> dict[str, str]:
     """Return what can be filled in, by name.
 
-    ``table GRID``, ``rows GRID`` (the same without notes), ``claims EXPERIMENT`` and
-    ``beside EXPERIMENT`` (the tables beside its claims).
+    ``table GRID``, ``rows GRID`` (the same without notes), ``escapes GRID`` (who left a plateau and
+    when), ``claims EXPERIMENT``, ``beside EXPERIMENT`` (the tables beside its claims) and
+    ``beside EXPERIMENT: TITLE`` (one of them).
     """
     told = list(findings)
     parts = {f"claims {each.name}": each.markdown() for each in told}
     parts |= {f"beside {each.name}": each.tables_markdown() for each in told}
+    parts |= {
+        f"beside {each.name}: {title}": rows_markdown(rows)
+        for each in told
+        for title, rows in each.tables.items()
+        if rows
+    }
     for each in chapters:
         parts[f"table {each.evidence.name}"] = each.table.markdown()
         parts[f"rows {each.evidence.name}"] = each.table.markdown(notes=False)
+        left = escape_table(each.evidence)
+        if left:
+            parts[f"escapes {each.evidence.name}"] = rows_markdown(left)
     return parts
 
 

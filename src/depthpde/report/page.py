@@ -8,16 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from depthpde.files import write_whole
-from depthpde.pages.formatting import format_p, plain, signed
+from depthpde.pages.formatting import format_p, plain
 from depthpde.pages.resources import read_text
 from depthpde.pages.templates import render_document
 from depthpde.papers.registry import judge_all
 from depthpde.records.evidence import gather
-from depthpde.records.findings import typeset
+from depthpde.records.findings import spell_effect, spell_power, typeset
 from depthpde.records.learning_curves import read_validations
 from depthpde.records.probes import WORDS, read_probe
 from depthpde.records.record import RUNS, Broken
 from depthpde.records.results import Results, read_results
+from depthpde.records.verdicts import Outcome
 from depthpde.report.export import write_figures, write_tables
 from depthpde.report.grid_section import GridSection, write_grid_section
 from depthpde.report.provenance import list_environments, run_rows
@@ -26,8 +27,14 @@ from depthpde.report.variant_section import cell_anchor, variant_anchor
 PAGE = "report.html"
 FIRST = "placement"
 """The grid that leads the page where it is there."""
-MARKS = {"confirmed": "✓", "partly": "≈", "not confirmed": "✗", "undecided": "?"}
-TONES = {"confirmed": "confirmed", "not confirmed": "refused"}
+MARKS = {
+    Outcome.SUPPORTED: "✓",
+    Outcome.SMALLER: "↓",
+    Outcome.CONTRADICTED: "✗",
+    Outcome.EQUIVALENT: "=",
+    Outcome.INCONCLUSIVE: "?",
+}
+TONES = {Outcome.SUPPORTED: "confirmed", Outcome.CONTRADICTED: "refused"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +117,8 @@ def render_page(results: Results, chapters: Sequence[GridSection], *, runs: str 
         main=set(WORDS),
         mark=lambda verdict: MARKS[verdict],
         tone=lambda verdict: TONES.get(verdict, ""),
-        between=_between,
+        effect=lambda claim: typeset(spell_effect(claim)),
+        power=spell_power,
         chance=lambda p: "" if p is None else format_p(p),
         value=_value,
     )
@@ -152,12 +160,6 @@ def _link(chapter: GridSection) -> Callable[[tuple[str, str]], str]:
         return f"#{variant_anchor(chapter.evidence, variant)}"
 
     return link
-
-
-def _between(interval: tuple[float, float] | None) -> str:
-    if interval is None:
-        return ""
-    return f"[{signed(interval[0], 2)}, {signed(interval[1], 2)}]"
 
 
 def _value(value: Any) -> str:

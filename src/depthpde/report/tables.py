@@ -14,8 +14,16 @@ from depthpde.pages.formatting import (
     signed,
 )
 from depthpde.pages.table import Table, TableEntry
-from depthpde.records.escapes import Escape
-from depthpde.records.evidence import Evidence, by_task, escapes, over_all, trivial
+from depthpde.records.escapes import LEARNED_AT_ONCE, Escape
+from depthpde.records.evidence import (
+    Evidence,
+    by_task,
+    escapes,
+    in_mean,
+    over_all,
+    trivial,
+    with_escapes,
+)
 from depthpde.records.statistics.paired import LEVEL, Comparison, mean, too_few
 from depthpde.records.statistics.stratified import Overall
 
@@ -24,8 +32,9 @@ def paired_table(evidence: Evidence) -> Table:
     """Tabulate variants by tasks: the baseline's accuracy, then each variant's difference from it.
 
     Where a variant's runs have no baseline of their seed, their accuracy stands without a sign.
-    The mean difference is over tasks, with its 95 % interval and Holm's p over all variants; see
-    `compare_over_tasks`. Use ``evidence.select(tasks=…, variants=…)`` for a part.
+    The mean difference is over the tasks that stand in a mean, with its 95 % interval and Holm's p
+    over all variants; see `over_all`. Where another task is learned at once or not yet, the mean
+    with it stands beside. Use ``evidence.select(tasks=…, variants=…)`` for a part.
 
     >>> results = dp.read_results(Path("results"))
     >>> table = dp.paired_table(dp.gather(results.grids["decoder-longer"], results.records))
@@ -35,15 +44,49 @@ def paired_table(evidence: Evidence) -> Table:
     seeds = _seeds(evidence, paired=bool(overall))
     return Table(
         title=f"{evidence.name} · {', '.join(evidence.tasks)} · {seeds}",
-        heads=("", *(short[task] for task in evidence.tasks), "mean Δ [95 % CI]", "p (Holm)"),
+        heads=("", *(short[task] for task in evidence.tasks), *_heads(evidence)),
         rows=(
             *([_baseline_row(evidence)] if evidence.has_baseline else []),
             *(_row(evidence, variant, single, overall.get(variant)) for variant in evidence.others),
         ),
-        notes=(*_notes(evidence, short), *_unsigned(evidence)),
+        notes=(*_means(evidence, overall), *_notes(evidence, short), *_unsigned(evidence)),
         warnings=_warnings(evidence, overall),
         tidy=tuple(_tidy(evidence, single, overall)),
     )
+
+
+def _heads(evidence: Evidence) -> tuple[str, ...]:
+    """Return the heads of the last columns: the mean, with what is learned at once too, and p."""
+    at_once = _at_once(evidence)
+    if not at_once:
+        return ("mean Δ [95 % CI]", "p (Holm)")
+    names = ", ".join(short_tasks(evidence.tasks)[task] for task in at_once)
+    return (f"mean Δ without {names} [95 % CI]", f"with {names}", "p (Holm)")
+
+
+def _at_once(evidence: Evidence) -> list[str]:
+    """Return the tasks that stand beside a mean; none where there is no other task."""
+    inside = in_mean(evidence)
+    return [task for task in evidence.tasks if task not in inside] if inside else []
+
+
+def _means(evidence: Evidence, overall: Mapping[str, Overall]) -> list[str]:
+    """Say what stands in the mean, and what Holm's correction costs."""
+    said = []
+    names = [
+        short_tasks(evidence.tasks)[each] for each in evidence.tasks if each in LEARNED_AT_ONCE
+    ]
+    if names:
+        said.append(
+            f"{', '.join(names)} is learned at once or not yet: a mean with it counts escapes in "
+            "points and has no interval; see the time to escape"
+        )
+    if len(overall) > 1:
+        said.append(
+            f"p (Holm) pays for {len(overall)} comparisons: the best must reach "
+            f"{format_p(LEVEL / len(overall))}; claims are judged in an order of their own instead"
+        )
+    return said
 
 
 def _seeds(evidence: Evidence, *, paired: bool) -> str:
@@ -58,7 +101,8 @@ def _seeds(evidence: Evidence, *, paired: bool) -> str:
 
 def _baseline_row(evidence: Evidence) -> tuple[TableEntry, ...]:
     cells = [_accuracy(evidence, task, evidence.baseline) for task in evidence.tasks]
-    return (TableEntry(plain(evidence.baseline)), *cells, TableEntry("—"), TableEntry("—"))
+    rest = [TableEntry("—") for _ in _heads(evidence)]
+    return (TableEntry(plain(evidence.baseline)), *cells, *rest)
 
 
 def _accuracy(evidence: Evidence, task: str, variant: str) -> TableEntry:
@@ -84,8 +128,9 @@ def _row(
     ]
     if overall is None:
         none = TableEntry("…" if evidence.missing else "—")
-        return (TableEntry(plain(variant)), *cells, none, none)
-    part = "" if overall.tasks == len(evidence.tasks) else f" ({counted(overall.tasks, 'task')})"
+        return (TableEntry(plain(variant)), *cells, *(none for _ in _heads(evidence)))
+    asked = len(in_mean(evidence) or evidence.tasks)
+    part = "" if overall.tasks == asked else f" ({counted(overall.tasks, 'task')})"
     text = f"{signed(overall.mean)} {format_interval(overall.interval)}{part}"
     star = overall.p_holm <= LEVEL
     tasks = counted(overall.tasks, "task")
@@ -95,8 +140,15 @@ def _row(
         TableEntry(plain(variant), evidence.words.get(variant, "")),
         *cells,
         TableEntry(text, title, ("", variant), strong=star and overall.clear),
+        *_with_escapes(evidence, variant),
         TableEntry(said, title, strong=star and overall.clear),
     )
+
+
+def _with_escapes(evidence: Evidence, variant: str) -> list[TableEntry]:
+    if not _at_once(evidence):
+        return []
+    return [TableEntry(signed(with_escapes(evidence)[variant]), "every task; escapes in points")]
 
 
 def _difference(
@@ -211,10 +263,12 @@ def _tidy(
     overall: Mapping[str, Overall],
 ) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
+    whole = with_escapes(evidence) if _at_once(evidence) else {}
+    over = "tasks in the mean" if whole else "all tasks"
     for variant in evidence.variants:
-        for task in (*evidence.tasks, "all tasks"):
-            each = overall.get(variant) if task == "all tasks" else single[task].get(variant)
-            runs = {} if task == "all tasks" else evidence.accuracies(task, variant)
+        for task in (*evidence.tasks, over):
+            each = overall.get(variant) if task == over else single[task].get(variant)
+            runs = {} if task == over else evidence.accuracies(task, variant)
             if each is None and not runs:
                 continue
             interval = each.interval if each else None
@@ -232,5 +286,11 @@ def _tidy(
                     "p_holm": each.p_holm if each else None,
                     "runs": " ".join(run.id for _, run in sorted(cell.items())),
                 }
+            )
+        if variant in whole:
+            rows.append(
+                dict.fromkeys(rows[0])
+                | {"variant": variant, "task": "all tasks"}
+                | {"difference": whole[variant], "runs": ""}
             )
     return rows

@@ -74,7 +74,7 @@ def test_a_task_that_moves_much_does_not_flatten_the_others():
 def test_what_is_sure_is_bold_and_one_seed_says_so():
     drawn = forest([estimate(1.0, low=0.5, high=1.5), estimate(2.0, label="w")])
     assert [each.text for each in shapes(drawn, "text", "strong")] == ["v", "+1.0 [+0.5, +1.5]"]
-    assert "+2.0 [one seed]" in words(drawn)
+    assert "+2.0 [no interval]" in words(drawn)
 
 
 def test_an_interval_with_an_end_at_zero_is_not_sure():

@@ -1,6 +1,7 @@
 """Claims of the ablation follow what was measured, and only that."""
 
 import json
+from dataclasses import replace
 
 from depthpde.papers import stabilization
 from depthpde.papers.ablation.findings import (
@@ -20,9 +21,11 @@ from depthpde.papers.ablation.variants import (
     Measured,
     label,
 )
-from depthpde.records.findings import FindingVerdict
+from depthpde.papers.claims import undecided
+from depthpde.records.evidence import Evidence
+from depthpde.records.findings import Findings
 from depthpde.records.record import read_record
-from depthpde.records.statistics.paired import holm
+from depthpde.records.verdicts import Outcome
 from papers.tiny import tiny_plan
 
 
@@ -66,7 +69,7 @@ NONE = float("nan")
 """An accuracy that there is none of."""
 
 
-def by_claim(found: Ablation) -> dict[str, FindingVerdict]:
+def by_claim(found: Ablation) -> dict[str, Outcome]:
     claims = ablation_claims(found, [TRANSFORMER])
     names = ("drift", "rank", "explosion", "amplification", "accuracy")
     return {name: each.verdict for name, each in zip(names, claims, strict=True)}
@@ -81,7 +84,7 @@ def test_a_collapse_without_residuals_is_found(tmp_path):
         gradient=both | {NO_NORM: 1000.0, "neither": 1e-5},
         accuracy=dict.fromkeys(STABILIZERS, 20.0) | {BOTH: 60.0},
     )
-    assert set(by_claim(found).values()) == {FindingVerdict.CONFIRMED}
+    assert set(by_claim(found).values()) == {Outcome.SUPPORTED}
     row = ablation_table(found)[1]
     assert row["variant"] == label(TRANSFORMER, NO_RESIDUAL)
     assert row["diverged"] == "0/6"
@@ -90,25 +93,27 @@ def test_a_collapse_without_residuals_is_found(tmp_path):
 def test_where_nothing_happens_nothing_is_confirmed(tmp_path):
     same = dict.fromkeys(STABILIZERS, 0.5)
     verdicts = by_claim(fabricated(tmp_path, same, same, same, same))
-    assert set(verdicts.values()) == {FindingVerdict.NOT_CONFIRMED}
+    assert set(verdicts.values()) <= {Outcome.EQUIVALENT, Outcome.INCONCLUSIVE}
+    assert verdicts["drift"] is Outcome.EQUIVALENT
 
 
 def test_a_drift_that_leaves_something_is_not_catastrophic(tmp_path):
     same = dict.fromkeys(STABILIZERS, 0.5)
     found = fabricated(tmp_path, same | {BOTH: 0.9, NO_RESIDUAL: 0.4}, same, same, same)
-    assert by_claim(found)["drift"] is FindingVerdict.PARTLY
+    assert by_claim(found)["drift"] is Outcome.SMALLER
 
 
 def test_divergence_is_the_explosion_it_is_the_sign_of(tmp_path):
     same = dict.fromkeys(STABILIZERS, 0.5)
-    found = fabricated(tmp_path, same, same, same, same, diverged=(NO_NORM,))
+    gone = same | {BOTH: 0.9, NO_RESIDUAL: 0.0}  # the gates before it are open
+    found = fabricated(tmp_path, gone, same | {NO_RESIDUAL: 1e-4}, same, same, diverged=(NO_NORM,))
     claim = ablation_claims(found, [TRANSFORMER])[2]
-    assert (claim.verdict, claim.n) == (FindingVerdict.CONFIRMED, 6)
+    assert (claim.verdict, claim.n) == (Outcome.SUPPORTED, 6)
     assert "no norm 6/6" in claim.finding
     backwards = growths(found, label(TRANSFORMER, BOTH), label(TRANSFORMER, NO_NORM))
-    assert backwards == [-HUNDREDFOLD] * 6
+    assert backwards == {"listops-mini": [-HUNDREDFOLD] * 6}
     neither = growths(found, label(TRANSFORMER, NO_NORM), label(SIMULATOR, NO_NORM))
-    assert neither == [0.0] * 6, "both diverged"
+    assert neither == {"listops-mini": [0.0] * 6}, "both diverged"
 
 
 def test_a_run_that_diverged_is_left_out_of_what_is_measured_after_training(tmp_path):
@@ -130,14 +135,39 @@ def test_a_variant_without_any_accuracy_is_not_the_next_best(tmp_path):
     accuracy = {BOTH: 60.0, NO_RESIDUAL: NONE, NO_NORM: 50.0, "neither": 20.0}
     found = fabricated(tmp_path, same, same, same, accuracy)
     claim = ablation_claims(found, [TRANSFORMER])[-1]
-    assert claim.finding == "test accuracy with both is +10.0 points above the next best, no norm"
+    wanted = "test accuracy with both − the next best, no norm, by task: ListOps +10.0"
+    assert claim.finding.startswith(wanted)
 
 
-def test_p_is_corrected_for_all_claims_of_the_experiment(tmp_path):
+def test_a_claim_is_reached_only_through_those_before_it(tmp_path):
     same = dict.fromkeys(STABILIZERS, 0.5)
     found = fabricated(tmp_path, same, same, same | {NO_NORM: 50.0}, same)
-    alone = {each.claim: each.p for each in ablation_claims(found)}
-    together = {each.claim: each.p for each in stabilization.claims(found, [])}
-    tested = [p for p in alone.values() if p is not None]
-    assert len(tested) == 10
-    assert [together[claim] for claim in alone] == holm(tested) != tested
+    drift, rank, explosion = ablation_claims(found, [TRANSFORMER])[:3]
+    assert drift.p <= rank.p <= explosion.p
+    assert explosion.verdict is Outcome.INCONCLUSIVE
+    assert "not reached: without residuals the representation drifts" in explosion.finding
+
+
+def test_the_ablation_is_read_from_the_records_alone(tmp_path):
+    same = dict.fromkeys(STABILIZERS, 0.5)
+    found = fabricated(tmp_path, same | {BOTH: 0.9, NO_RESIDUAL: 0.0}, same, same, same)
+    runs = {}
+    for (task, variant, seed), each in found.runs.items():
+        runs.setdefault((task, variant), {})[seed] = each.record
+    evidence = Evidence(
+        name="stabilization", question="?", baseline=label(TRANSFORMER, BOTH),
+        tasks=("listops-mini",), variants=tuple(dict.fromkeys(v for _, v in runs)), words={},
+        runs=runs, missing=(),
+    )  # fmt: skip
+    stored = Findings(
+        name="stabilization", question="?", scale="mini",
+        claims=(replace(ablation_claims(found)[0], n=99), undecided("kept", "as stored", 7)),
+    )  # fmt: skip
+    assert stabilization.rejudge(stored, evidence) is stored, "nothing measured beside the records"
+    assert stabilization.rejudge(stored, None) is stored
+    for each in found.runs.values():
+        (each.record.folder / "dynamics.json").write_text(json.dumps(each.seen))
+    anew = stabilization.rejudge(stored, evidence)
+    assert anew.claims[:10] == tuple(ablation_claims(found))
+    assert (anew.claims[-1].claim, anew.claims[-1].n) == ("kept", 7)
+    assert stabilization.CLIPPED in anew.notes

@@ -15,10 +15,10 @@ from depthpde.records.statistics.paired import (
     mean,
     mean_interval,
     probability_of_improvement,
-    sign_flip_p,
     smallest_p,
     too_few,
 )
+from depthpde.records.statistics.sign_flip import sign_flip_test
 
 TRUTH = 1.5
 SAMPLES = 1500
@@ -73,7 +73,7 @@ def test_corrected_test_finds_nothing_in_noise_more_often_than_five_percent():
     for _ in range(1000):
         baseline = random.normal(size=8)  # shared by all variants, so the tests are dependent
         noise = random.standard_t(3, size=(4, 8)) - baseline
-        false += min(holm([sign_flip_p(each) for each in noise])) <= 0.05
+        false += min(holm([sign_flip_test(each) for each in noise])) <= 0.05
     assert false / 1000 <= 0.05 + 3 * (0.05 * 0.95 / 1000) ** 0.5
     assert false > 0, "a test that never rejects has no power"
 
@@ -95,7 +95,7 @@ def test_sign_flip_p_is_the_share_of_all_patterns(d):
         for signs in product((-1, 1), repeat=len(d))
     ]
     wanted = np.mean([each >= abs(sum(d)) - 1e-9 for each in sums])
-    assert sign_flip_p(d) == pytest.approx(wanted, abs=0)
+    assert sign_flip_test(d) == pytest.approx(wanted, abs=0)
 
 
 def test_sign_flip_p_agrees_with_scipy():
@@ -103,7 +103,7 @@ def test_sign_flip_p_agrees_with_scipy():
     theirs = stats.permutation_test(
         (d,), np.mean, permutation_type="samples", n_resamples=np.inf, vectorized=True
     )
-    assert sign_flip_p(d) == pytest.approx(theirs.pvalue, abs=1e-12)
+    assert sign_flip_test(d) == pytest.approx(theirs.pvalue, abs=1e-12)
 
 
 def test_sign_flip_p_beyond_twenty_pairs_is_near_the_exact_one_and_repeatable():
@@ -111,13 +111,13 @@ def test_sign_flip_p_beyond_twenty_pairs_is_near_the_exact_one_and_repeatable():
     half = np.array(list(product((-1, 1), repeat=10))) @ d[:10]
     rest = np.array(list(product((-1, 1), repeat=11))) @ d[10:]
     exact = np.mean(np.abs(half[:, None] + rest) >= abs(d.sum()) - 1e-9)
-    assert sign_flip_p(d) == pytest.approx(exact, abs=4 * (exact / 2**16) ** 0.5)
-    assert sign_flip_p(d) == sign_flip_p(d)
+    assert sign_flip_test(d) == pytest.approx(exact, abs=4 * (exact / 2**16) ** 0.5)
+    assert sign_flip_test(d) == sign_flip_test(d)
 
 
 def test_five_seeds_cannot_be_significant_and_six_can():
-    assert sign_flip_p([1, 2, 3, 4, 5]) == smallest_p(5) == 0.0625
-    assert sign_flip_p([1, 2, 3, 4, 5, 6]) == smallest_p(6) == 0.03125
+    assert sign_flip_test([1, 2, 3, 4, 5]) == smallest_p(5) == 0.0625
+    assert sign_flip_test([1, 2, 3, 4, 5, 6]) == smallest_p(6) == 0.03125
     assert too_few(6) is None
     assert "5 paired seeds cannot reach p ≤ 0.05: the smallest possible p is 0.0625; 6" in str(
         too_few(5)
@@ -221,7 +221,7 @@ def test_the_mean_is_that_of_the_numbers():
         (lambda: mean([]), "`values` must be a list of at least 1"),
         (lambda: mean_interval([1.0]), "at least 2 number.*run more seeds"),
         (lambda: mean([[1.0]]), r"got shape \[1, 1\]"),
-        (lambda: sign_flip_p([1.0, float("nan")]), "`differences` must hold finite.*got nan"),
+        (lambda: sign_flip_test([1.0, float("nan")]), "`differences` must hold finite.*got nan"),
         (lambda: mean_interval([1, 2], method="bcca"), "did you mean 'bca'"),
         (lambda: mean_interval([1, 2], method="exact"), "'exact'; use 'auto'"),
         (lambda: mean_interval([1, 2], method="welch"), "'welch'; use 'auto'"),

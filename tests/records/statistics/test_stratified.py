@@ -39,7 +39,7 @@ def test_a_task_with_few_seeds_counts_as_much_as_one_with_many():
     assert compare_over_tasks(base, {"x": variant})["x"].mean == pytest.approx(2.0)
 
 
-def test_one_task_is_students_interval_of_its_differences():
+def test_one_task_is_what_its_sign_flips_do_not_reject():
     differences = dict(enumerate((0.3, 0.9, -0.2, 1.1, 0.4, 0.7)))
     base = dict.fromkeys(differences, 0.0)
     found = compare_over_tasks({"a": base}, {"x": {"a": differences}})["x"]
@@ -53,9 +53,9 @@ def test_one_task_is_students_interval_of_its_differences():
 def test_intervals_hold_the_truth_as_often_as_they_say(spread):
     random = np.random.default_rng(1)
     hits = []
-    for _ in range(600):  # three seeds: the fewer, the harder
-        variant = runs(random, 0.5, seeds=3, spread=spread)
-        found = compare_over_tasks(zeros(3), {"x": variant})["x"]
+    for _ in range(600):  # six seeds: below, none is printed
+        variant = runs(random, 0.5, seeds=6, spread=spread)
+        found = compare_over_tasks(zeros(6), {"x": variant})["x"]
         hits.append(0.5 in found.interval)
     assert 0.93 <= np.mean(hits) <= 0.975  # three standard errors of 600 draws: 2.7 points
 
@@ -88,9 +88,19 @@ def test_one_pair_has_no_interval_and_says_too_few():
 
 
 def test_equal_differences_say_that_their_interval_tells_nothing():
-    found = compare_over_tasks({"a": {0: 1.0, 1: 2.0}}, {"x": {"a": {0: 2.0, 1: 3.0}}})["x"]
+    base = {task: {seed: float(seed) for seed in range(6)} for task in "ab"}
+    same = {task: {seed: seed + 1.0 for seed in range(6)} for task in "ab"}
+    found = compare_over_tasks(base, {"x": same})["x"]
     assert found.interval.low == found.interval.high == 1.0
     assert "nothing about new runs" in found.interval.note
+
+
+def test_below_six_pairs_on_a_task_there_is_no_interval():
+    base = {task: dict.fromkeys(range(6), 0.0) for task in "ab"}
+    variant = {"a": {s: s + 1.0 for s in range(6)}, "b": {s: s + 1.0 for s in range(5)}}
+    found = compare_over_tasks(base, {"x": variant})["x"]
+    assert (found.interval, found.n) == (None, 11)
+    assert found.p < 0.05
 
 
 def test_pairs_are_the_seeds_of_both_in_order():

@@ -50,7 +50,7 @@ class Estimate:
     def spell(self) -> str:
         """Write the difference and its interval."""
         if self.low is None or self.high is None:
-            return f"{signed(self.mean)} [one seed]"
+            return f"{signed(self.mean)} [no interval]"
         return f"{signed(self.mean)} [{signed(self.low)}, {signed(self.high)}]"
 
 

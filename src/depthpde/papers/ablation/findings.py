@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from depthpde.pages.formatting import short_tasks, signed
 from depthpde.papers.ablation.variants import (
     BOTH,
     NEITHER,
@@ -17,7 +18,7 @@ from depthpde.papers.ablation.variants import (
     Measured,
     label,
 )
-from depthpde.papers.judgement import judge, spread
+from depthpde.papers.claims import Judged, in_order, number_claim, spread
 from depthpde.records.findings import JudgedClaim
 
 HUNDREDFOLD = 2.0
@@ -30,22 +31,25 @@ DIVERGENCE = (
 
 
 def ablation_claims(found: Ablation, systems: Sequence[str] = tuple(SYSTEMS)) -> list[JudgedClaim]:
-    """Judge drift, rank, gradients, training and accuracy, system by system."""
+    """Judge drift, rank, gradients, training and accuracy of each system, in this order."""
     claims = []
     for system in systems:
         variants = {name: label(system, name) for name in STABILIZERS}
-        claims += [
-            _drift(found, system, variants),
-            _rank(found, system, variants),
-            _explosion(found, system, variants),
-            _amplification(found, system, variants),
-            _accuracy(found, system, variants),
-        ]
+        claims += in_order(
+            [
+                _drift(found, system, variants),
+                _rank(found, system, variants),
+                _explosion(found, system, variants),
+                _amplification(found, system, variants),
+                _accuracy(found, system, variants),
+            ]
+        )
     return claims
 
 
 def ablation_table(found: Ablation) -> list[dict[str, Any]]:
     """Lay out every variant: what it measured, over tasks and seeds."""
+    assert found.plan is not None, "a table lists the variants of a plan"
     rows = []
     for variant in found.plan.variants:
         runs = list(found.of(variant.label).values())
@@ -73,15 +77,15 @@ def divergence(found: Ablation, variant: str) -> str:
     return f"{sum(m.diverged for m in runs)}/{len(runs)}"
 
 
-def growths(found: Ablation, variant: str, baseline: str) -> list[float]:
-    """Return by how many decades the gradients of a variant outgrow the baseline's, pair by pair.
+def growths(found: Ablation, variant: str, baseline: str) -> dict[str, list[float]]:
+    """Return by how many decades the gradients of a variant outgrow the baseline's, by task.
 
         log10 max ‖g‖ − log10 max ‖g_baseline‖;    ≥ 2, or ≤ −2, where only one of them diverged
 
     Where both diverged neither outgrew the other; a pair without any gradient is left out.
     """
     ours, theirs = found.of(variant), found.of(baseline)
-    values = []
+    values: dict[str, list[float]] = {}
     for key in sorted(ours.keys() & theirs.keys()):
         a, b = ours[key], theirs[key]
         logs = [_log(each.largest_gradient) for each in (a, b)]
@@ -92,7 +96,8 @@ def growths(found: Ablation, variant: str, baseline: str) -> list[float]:
             known = max(HUNDREDFOLD, known or 0.0)
         elif b.diverged:
             known = min(-HUNDREDFOLD, known or 0.0)
-        values += [] if known is None else [known]
+        if known is not None:
+            values.setdefault(key[0], []).append(known)
     return values
 
 
@@ -102,77 +107,90 @@ def center(values: Sequence[float | None]) -> float:
     return sum(finite) / len(finite) if finite else math.nan
 
 
-def _drift(found: Ablation, system: str, variants: dict[str, str]) -> JudgedClaim:
+def _drift(found: Ablation, system: str, variants: dict[str, str]) -> Judged | JudgedClaim:
     lost = found.pairs(variants[BOTH], variants[NO_RESIDUAL], lambda m: m.last("centred"))
     left = [m.last("centred") for m in found.of(variants[NO_RESIDUAL]).values()]
-    start = spread([m.last("centred", "start") for m in found.of(variants[BOTH]).values()])
-    return judge(
+    start, end = (
+        [m.last("centred", when) for m in found.of(variants[BOTH]).values()]
+        for when in ("start", "end")
+    )
+    mark = max(0.1, center(end) - 0.05) if math.isfinite(center(end)) else 0.1
+    return number_claim(
         f"Paper B, {system}: without residuals the representation drifts catastrophically "
         "(cosine with the input → 0)",
         f"centred cosine of the last layer with the first falls by {{mean:.2f}} to {spread(left)} "
-        f"without residuals (untrained, with both: {start}); catastrophic counts from a fall of "
-        "0.1 that leaves less than 0.05",
+        f"without residuals; with both it is {spread(end)} after training, {spread(start)} before: "
+        f"the intact model drifts as well; catastrophic counts from a fall of {mark:.2f}",
         lost,
-        above=0.1 if center(left) < 0.05 else math.inf,
+        mark=mark,
     )
 
 
-def _rank(found: Ablation, system: str, variants: dict[str, str]) -> JudgedClaim:
+def _rank(found: Ablation, system: str, variants: dict[str, str]) -> Judged | JudgedClaim:
     fall = found.pairs(variants[BOTH], variants[NO_RESIDUAL], lambda m: _log(m.last("rank")))
     early = found.pairs(
         variants[BOTH], variants[NO_RESIDUAL], lambda m: _log(m.last("rank", "start"))
     )
-    return judge(
+    return number_claim(
         f"Dong et al., {system}: without residuals tokens collapse to one (rank collapse)",
         "what is not shared by all tokens is 10^{mean:.1f} times smaller at the last layer without "
-        f"residuals (before training 10^{center(early):.1f}); collapse counts from tenfold",
+        f"residuals (before training 10^{_over_tasks(early):.1f}); collapse counts from tenfold",
         fall,
-        above=1.0,
+        mark=1.0,
     )
 
 
-def _explosion(found: Ablation, system: str, variants: dict[str, str]) -> JudgedClaim:
+def _explosion(found: Ablation, system: str, variants: dict[str, str]) -> Judged | JudgedClaim:
     rates = {name: divergence(found, variants[name]) for name in (BOTH, NO_NORM, NEITHER)}
     said = ", ".join(f"{name} {rate}" for name, rate in rates.items())
-    return judge(
+    return number_claim(
         f"Paper B, {system}: without LayerNorm training explodes",
-        "the largest gradient norm logged in training is 10^{mean:.2f} times that with both, a "
-        f"divergence counted as 10^{HUNDREDFOLD:g} at least; diverged runs: {said}; explosive "
-        "counts from tenfold",
+        "the largest gradient norm in training, before clipping at 1.0, is 10^{mean:.2f} times "
+        f"that with both, a divergence counted as 10^{HUNDREDFOLD:g} at least; diverged runs: "
+        f"{said}; explosive counts from tenfold",
         growths(found, variants[NO_NORM], variants[BOTH]),
-        above=1.0,
+        mark=1.0,
     )
 
 
-def _amplification(found: Ablation, system: str, variants: dict[str, str]) -> JudgedClaim:
+def _amplification(found: Ablation, system: str, variants: dict[str, str]) -> Judged | JudgedClaim:
     values = found.pairs(variants[NEITHER], variants[BOTH], lambda m: _backward(m, "start"))
     both = spread([_signed(m, "start") for m in found.of(variants[BOTH]).values()])
     none = spread([_signed(m, "start") for m in found.of(variants[NEITHER]).values()])
-    return judge(
+    return number_claim(
         f"Paper B, {system}: without stabilizers gradients explode or vanish with depth",
         "before training the gradient changes on its way back through the blocks by a factor of "
         f"10^({none}) with neither, 10^({both}) with both; {{mean:+.1f}} decades more; counts from "
         "one decade",
         values,
-        above=1.0,
+        mark=1.0,
     )
 
 
-def _accuracy(found: Ablation, system: str, variants: dict[str, str]) -> JudgedClaim:
+def _accuracy(found: Ablation, system: str, variants: dict[str, str]) -> Judged | JudgedClaim:
     gains = {
         name: found.pairs(variants[BOTH], variants[name], lambda m: m.record.accuracy)
         for name in (NO_RESIDUAL, NO_NORM, NEITHER)
     }
-    nearest = min(gains, key=lambda name: _or_infinite(center(gains[name])))
-    return judge(
+    nearest = min(gains, key=lambda name: _over_tasks(gains[name]))
+    return number_claim(
         f"Paper B, {system}: training needs both stabilizers",
-        f"test accuracy with both is {{mean:+.1f}} points above the next best, {nearest}",
+        f"test accuracy with both − the next best, {nearest}, by task: {_by_task(gains[nearest])}",
         gains[nearest],
+        margin=0.75,
     )
 
 
-def _or_infinite(value: float) -> float:
-    return math.inf if math.isnan(value) else value
+def _over_tasks(values: Mapping[str, Sequence[float]]) -> float:
+    """Return the mean over tasks; infinite where there is none."""
+    means = [center(each) for each in values.values()]
+    known = [each for each in means if math.isfinite(each)]
+    return sum(known) / len(known) if known else math.inf
+
+
+def _by_task(values: Mapping[str, Sequence[float]]) -> str:
+    short = short_tasks(list(values))
+    return ", ".join(f"{short[task]} {signed(center(each))}" for task, each in values.items())
 
 
 def _log(value: float | None) -> float | None:

@@ -10,11 +10,13 @@ residual" means the same thing in both: as many steps, each u ← F(u).
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from depthpde.papers.experiment import Case
+from depthpde.records.evidence import Evidence
 from depthpde.records.record import Record, State
 from depthpde.sweeps.grid import Plan, Variant, bases
 from depthpde.sweeps.scale import Scale
@@ -38,6 +40,8 @@ SYSTEMS: dict[str, dict[str, Any]] = {
     SIMULATOR: {"simulator": {"method": "lie", "steps": 1, "diffusion": 0.1}},
 }
 """How each system goes through depth: fields of its runs."""
+DYNAMICS = "dynamics.json"
+"""What was measured of a run, beside its record."""
 SEEDS = {Scale.QUICK: 3, Scale.MINI: 6, Scale.FULL: 6}
 LOOKS: dict[Scale, dict[str, int]] = {
     Scale.QUICK: {"examples": 16, "informed": 512, "tangents": 2},
@@ -83,7 +87,8 @@ class Measured:
 class Ablation:
     """Every finished run of a plan, measured."""
 
-    plan: Plan
+    plan: Plan | None
+    """None where it was read from records alone."""
     runs: dict[tuple[str, str, int], Measured] = field(default_factory=dict)
     """(task, variant, seed) → run."""
 
@@ -97,13 +102,15 @@ class Ablation:
 
     def pairs(
         self, variant: str, baseline: str, value: Callable[[Measured], float | None]
-    ) -> list[float]:
-        """Return value(variant) − value(baseline) wherever both can be had."""
+    ) -> dict[str, list[float]]:
+        """Return value(variant) − value(baseline) by task, wherever both can be had."""
         ours, theirs = self.of(variant), self.of(baseline)
-        found = [
-            (value(ours[key]), value(theirs[key])) for key in sorted(ours.keys() & theirs.keys())
-        ]
-        return [a - b for a, b in found if a is not None and b is not None]
+        found: dict[str, list[float]] = {}
+        for key in sorted(ours.keys() & theirs.keys()):
+            a, b = value(ours[key]), value(theirs[key])
+            if a is not None and b is not None:
+                found.setdefault(key[0], []).append(a - b)
+        return found
 
 
 def label(system: str, stabilizer: str) -> str:
@@ -169,6 +176,24 @@ def measure_all(case: Case) -> Ablation:
         for key, record in case.records.items()
     }
     return Ablation(plan, measured)
+
+
+def read_ablation(evidence: Evidence | None) -> Ablation | None:
+    """Return what was measured of every run of a grid, from its records; None if not of all.
+
+    Args:
+        evidence: The finished runs of a grid of stabilizers.
+    """
+    runs = {} if evidence is None else evidence.runs
+    measured = {}
+    for (task, variant), seeds in runs.items():
+        for seed, record in seeds.items():
+            path = record.folder / DYNAMICS
+            if not path.is_file():
+                return None
+            seen = json.loads(path.read_text(encoding="utf-8"))
+            measured[task, variant, seed] = Measured(record, seen)
+    return Ablation(None, measured) if measured else None
 
 
 def weights_of(case: Case) -> tuple[Plan, Folders]:

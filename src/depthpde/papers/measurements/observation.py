@@ -29,6 +29,7 @@ from depthpde.models.classifier import Classifier
 from depthpde.models.language import LanguageModel
 from depthpde.models.pretrained import CONFIG, Pretrained
 from depthpde.models.vision import VisionTransformer
+from depthpde.papers.ablation.variants import DYNAMICS
 from depthpde.records.record import Record
 from depthpde.runs.execute import MODEL, ensure_prepared
 from depthpde.runs.run import RunConfig
@@ -39,7 +40,7 @@ from depthpde.sweeps.executor import Folders
 from depthpde.threads import one_thread
 from depthpde.training.evaluate import cross_entropy, model_inputs, predict
 
-FORMAT, FILE = 1, "dynamics.json"
+FORMAT = 1
 STRANGER = 100_000
 """Added to a run's seed for a network that has nothing to do with it."""
 
@@ -70,7 +71,7 @@ def observe(record: Record, folders: Folders, look: Observation) -> dict[str, An
         folders: Where its data lie.
         look: How much to look at.
     """
-    path = record.folder / FILE
+    path = record.folder / DYNAMICS
     asked = {"format": FORMAT, "look": [look.examples, look.informed, look.tangents]}
     if path.is_file():
         said: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))

@@ -13,15 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from depthpde.errors import check_one_of, check_positive, check_range
+from depthpde.records.statistics.combination import combined_interval
 from depthpde.records.statistics.interval import Interval, IntervalMethod
+from depthpde.records.statistics.sign_flip import sign_flip_test
 from depthpde.seeds import derive
 
 LEVEL = 0.05
 """A corrected p up to this counts as shown."""
-EXACT_UP_TO = 20
-"""Largest sample whose sign flips are all enumerated: 2²⁰ sums take 8 MB."""
-DRAWS = (64, 1024)
-"""Random sign patterns beyond that: rounds and patterns a round."""
 BCA_FROM = 50
 """Smallest sample for which the automatic interval is the bootstrap's (see `mean_interval`)."""
 
@@ -36,8 +34,8 @@ class Comparison:
     """Pairs."""
     mean: float
     """Mean of variant − baseline."""
-    interval: Interval
-    """For that mean."""
+    interval: Interval | None
+    """For that mean: what the sign-flip test does not reject; None below six pairs."""
     effect: float
     """Hodges–Lehmann estimate of the difference: one odd seed hardly moves it."""
     p: float
@@ -127,35 +125,6 @@ def mean_interval(
     return _bootstrap(sample, level, chosen, resamples, seed)
 
 
-def sign_flip_p(differences: ArrayLike, *, seed: int = 0) -> float:
-    """Test that paired differences are symmetric about 0, by flipping their signs; two-sided.
-
-        p = share of the 2ⁿ sign patterns σ with |Σ σᵢ dᵢ| ≥ |Σ dᵢ|
-
-    Exact up to 20 pairs, whatever the distribution; beyond, 65,536 random patterns with the
-    observed one counted in, which keeps the test valid. It can never fall below 2^(1 − n).
-
-    Args:
-        differences: One for each pair.
-        seed: Seed of the random patterns beyond 20 pairs.
-    """
-    d = _numbers("differences", differences)
-    # Sums of the same numbers in another order differ in their last digits: such are ties.
-    bar = abs(d.sum()) - 1e-12 * np.abs(d).sum()
-    if len(d) > EXACT_UP_TO:
-        random = np.random.default_rng(derive(seed, "sign-flip"))
-        rounds, size = DRAWS
-        bytes_of = (random.integers(0, 256, (size, -(-len(d) // 8)), "u1") for _ in range(rounds))
-        bits = (np.unpackbits(each, axis=1, count=len(d)) for each in bytes_of)
-        sums = (2 * (each @ d) - d.sum() for each in bits)  # a bit of 0 is a flip
-        reached = sum(int(np.count_nonzero(np.abs(each) >= bar)) for each in sums)
-        return (1 + reached) / (1 + rounds * size)
-    reach = d[:1]  # the first sign is fixed: a pattern and its mirror count together
-    for each in d[1:]:
-        reach = np.concatenate((reach + each, reach - each))
-    return float(np.mean(np.abs(reach) >= bar))
-
-
 def holm(p_values: Sequence[float]) -> list[float]:
     """Correct p-values for their number by Holm's step-down method, in the order given.
 
@@ -227,11 +196,11 @@ def _compare(
     ours = _numbers(name, [runs[s] for s in seeds])
     theirs = _numbers("baseline", [baseline[s] for s in seeds])
     d = ours - theirs
-    p = sign_flip_p(d, seed=seed)
+    p = sign_flip_test(d, seed=seed)
     return Comparison(
         n=len(d),
         mean=mean(d),
-        interval=mean_interval(d, seed=seed),
+        interval=combined_interval({"": d}),
         effect=hodges_lehmann(d),
         p=p,
         p_holm=p,

@@ -1,0 +1,136 @@
+"""Claims are judged by the one rule: side, size, margin, pairs; each a gate to the next."""
+
+import math
+
+import pytest
+
+from depthpde.papers.claims import (
+    Judged,
+    by_holm,
+    effect_claim,
+    escape_claim,
+    in_order,
+    measured_claim,
+    number_claim,
+    order_claim,
+    slope,
+    spread,
+)
+from depthpde.records.contrasts import difference
+from depthpde.records.verdicts import Hypothesis, Outcome
+from papers.invented import evidence
+
+SIX = [2.0, 2.1, 1.9, 2.0, 2.2, 1.8]
+
+
+@pytest.mark.parametrize(
+    ("values", "outcome"),
+    [
+        (SIX, Outcome.SUPPORTED),
+        ([0.5, 0.6, 0.4, 0.5, 0.6, 0.4], Outcome.SMALLER),
+        ([-each for each in SIX], Outcome.CONTRADICTED),
+        ([0.01, -0.02, 0.01, 0.0, 0.02, -0.01], Outcome.EQUIVALENT),
+        ([3.0, -3.2, 2.5, -2.4, 3.1, -3.0, 2.2, -2.1], Outcome.INCONCLUSIVE),
+        ([2.0, 2.1, 1.9, 2.0, 2.2], Outcome.INCONCLUSIVE),  # five pairs tell nothing
+    ],
+)
+def test_a_verdict_follows_interval_and_test(values, outcome):
+    found = number_claim("claim", "by {mean:.1f}", {"t": values}, mark=1.0)
+    assert isinstance(found, Judged)
+    row = found.row()
+    assert row.verdict is outcome
+    assert row.n == len(values)
+    assert row.finding.startswith(f"by {sum(values) / len(values):.1f}")
+    assert row.effect == pytest.approx(sum(values) / len(values))
+    assert (row.interval is None) == (row.least is None) == (len(values) < 6)
+
+
+def test_tasks_are_strata_and_what_is_no_number_is_left_out():
+    apart = {"a": [each + 10 for each in SIX], "b": [*SIX, math.nan]}
+    row = number_claim("claim", "by {mean:.1f}", apart).row()
+    assert (row.n, row.finding) == (12, "by 7.0")
+    assert row.interval[1] - row.interval[0] < 1.0, "the gap between tasks is no noise"
+    none = number_claim("claim", "by {mean:.1f}", {"a": [math.nan]})
+    assert (none.verdict, none.n) == (Outcome.INCONCLUSIVE, 0)
+
+
+def test_a_gate_that_is_not_shown_closes_what_follows_and_says_which():
+    noise = [3.0, -3.2, 2.5, -2.4, 3.1, -3.0]
+    claims = [
+        number_claim("Paper: first.", "f", {"t": SIX}),
+        number_claim("Paper: second.", "f", {"t": noise}),
+        number_claim("Paper: third.", "f", {"t": SIX}),
+    ]
+    rows = in_order(claims)
+    assert [each.verdict for each in rows] == [
+        Outcome.SUPPORTED,
+        Outcome.INCONCLUSIVE,
+        Outcome.INCONCLUSIVE,
+    ]
+    assert rows[2].finding == "f; not reached: second was not shown"
+    assert rows[2].p == rows[1].p > rows[0].p
+
+
+def test_holm_asks_the_best_of_many_for_more():
+    claims = [number_claim(f"q{k}", "f", {"t": SIX}) for k in range(3)]
+    rows = by_holm(claims)
+    assert [each.p for each in rows] == [3 / 32] * 3
+    assert {each.verdict for each in rows} == {Outcome.INCONCLUSIVE}
+    assert by_holm(claims[:1])[0].verdict is Outcome.SUPPORTED
+    few = [number_claim("few", "f", {"t": []}), claims[0]]
+    assert [each.verdict for each in by_holm(few)] == [Outcome.INCONCLUSIVE, Outcome.SUPPORTED]
+
+
+@pytest.mark.parametrize(
+    ("share", "outcome"),
+    [(0.98, Outcome.SUPPORTED), (0.7, Outcome.SMALLER), (0.3, Outcome.CONTRADICTED)],
+)
+def test_a_share_is_measured_from_a_half(share, outcome):
+    values = [share + 0.002 * k for k in range(-3, 4)]
+    found = measured_claim("c", "{mean:.2f}", {"t": values}, mark=0.95, zero=0.5)
+    assert found.verdict is outcome
+    assert found.effect == pytest.approx(share)
+    assert found.interval[0] < share < found.interval[1]
+    assert found.p is None
+    assert measured_claim("c", "{mean:.2f}", {}, mark=0.9).n == 0
+
+
+@pytest.mark.parametrize(
+    ("middle", "outcome"),
+    [
+        (1.0, Outcome.SUPPORTED),
+        (0.6, Outcome.SMALLER),
+        (2.0, Outcome.CONTRADICTED),
+        (-0.5, Outcome.CONTRADICTED),
+        (0.76, Outcome.INCONCLUSIVE),
+    ],
+)
+def test_an_order_is_supported_within_its_tolerance_only(middle, outcome):
+    slopes = [middle + 0.02 * k for k in range(-3, 4)]
+    found = order_claim("c", "{mean:.2f}", {"t": slopes}, wanted=1.0)
+    assert found.verdict is outcome
+    assert found.effect == pytest.approx(middle)
+    assert order_claim("c", "{mean:.2f}", {}, wanted=1.0).n == 0
+
+
+def test_pathfinder_stands_in_no_mean_and_is_told_beside_it():
+    found = evidence({"after embedding": 2.0}, tasks=("text-mini", "pathfinder-mini"))
+    weights = difference("after embedding", "baseline")
+    row = effect_claim(found, "c", weights, Hypothesis(), what="one − none").row()
+    assert row.n == 8
+    assert "one − none, 1 task (" in row.finding
+    assert "with Pathfinder, which counts escapes)" in row.finding
+    assert escape_claim(found, "c", "after embedding", sooner=True) == [], "no training curves"
+
+
+def test_the_slope_of_a_power_law_is_its_power():
+    sizes = (4, 8, 16)
+    assert slope(sizes, [3 * n**-2.5 for n in sizes]) == pytest.approx(2.5)
+    assert math.isnan(slope(sizes, [1.0, 0.0, 1.0])), "an error of zero has no logarithm"
+    assert math.isnan(slope((4,), [1.0]))
+
+
+def test_a_spread_says_what_there_is():
+    assert spread([]) == "–"
+    assert spread([None, 2.5]) == "2.5"
+    assert spread([1.0, 2.0, 3.0, None]) == "2 ± 2.5"
