@@ -4,6 +4,11 @@ A public name is one line. `name = OTHER` publishes a constant under a shorter n
 """
 
 from depthpde import measures as measures
+from depthpde import testing as testing
+from depthpde.audit.answer import Answer as Answer
+from depthpde.audit.answer import Isolation as Isolation
+from depthpde.audit.audit import audit as audit
+from depthpde.audit.report import AuditReport as AuditReport
 from depthpde.data.batching import Batches as Batches
 from depthpde.data.batching import Cursor as Cursor
 from depthpde.data.catalog import load as load

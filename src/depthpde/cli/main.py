@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 from depthpde import __version__
 from depthpde.cli import (
+    audit,
     bench,
     causality,
     dash,
@@ -45,6 +46,7 @@ VERBS = {
     "train": train,
     "sweep": sweep,
     "doctor": doctor,
+    "audit": audit,
     "causality": causality,
     "bench": bench,
     "env": env,

@@ -75,8 +75,13 @@ def add_options(parser: argparse.ArgumentParser, *, checkpoint: bool = False) ->
     )
 
 
-def from_huggingface(folder: Path) -> nn.Module:
-    """Load a model that Hugging Face's `save_pretrained` wrote."""
+def from_huggingface(folder: Path, *, headed: bool = False) -> nn.Module:
+    """Load a model that Hugging Face's `save_pretrained` wrote.
+
+    Args:
+        folder: Where it lies.
+        headed: Load the class that was saved, with its head; else the bare stack.
+    """
     if not (folder / "config.json").is_file():
         raise FileNotFoundError(
             f"`--hf` must be a folder with config.json, got {str(folder)!r}; "
@@ -87,7 +92,9 @@ def from_huggingface(folder: Path) -> nn.Module:
     transformers = _transformers()
     transformers.utils.logging.disable_progress_bar()
     try:
-        model: nn.Module = transformers.AutoModel.from_pretrained(folder, local_files_only=True)
+        names = _read_json(folder / "config.json").get("architectures") if headed else None
+        kind = getattr(transformers, (names or ["AutoModel"])[0], transformers.AutoModel)
+        model: nn.Module = kind.from_pretrained(folder, local_files_only=True)
     except (OSError, ValueError, RuntimeError, SafetensorError) as error:
         raise ValueError(
             f"`--hf` must be a folder whose model transformers can load, got {str(folder)!r}: "

@@ -1,0 +1,1 @@
+"""Does anything reach what it must not?"""

@@ -1,0 +1,1 @@
+"""Six questions, one a file, and their table."""

@@ -1,0 +1,104 @@
+"""Does decoding with a cache give what the full pass gives?
+
+model(x[:n])[t]  =  model(x[t], cache of x[:t])       for the last sites t, and for a chunk
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from depthpde.audit.batch import CallBatch, Sequence
+from depthpde.audit.question import Question
+from depthpde.audit.runner import Call, Run, single
+from depthpde.audit.subject import AuditSubject
+from depthpde.audit.trial import Trial
+from depthpde.layers.interaction import DecodeCache
+
+CACHES = ("past_key_values", "cache_params", "cache", "kv_cache", "past", "state")
+"""Arguments that hold what earlier sites left behind."""
+STEPS = 3
+
+
+def _excuse(subject: AuditSubject) -> str:
+    if subject.main is None:
+        return "its input has no sequence of tokens"
+    if _argument(subject.batch) is None:
+        return "the model takes no cache"
+    if subject.causal is not True:
+        return "a model whose sites see their future cannot be decoded"
+    return ""
+
+
+def _trials(subject: AuditSubject) -> Iterator[Trial]:
+    sequence = subject.main
+    assert sequence is not None
+    length = sequence.length
+    reference = single(subject.batch, sequence)
+    start = max(1, length - STEPS)
+    for count in range(1, length - start + 1):
+        ends = (start, *range(start + 1, start + count + 1))
+        yield _trial(subject, sequence, reference, ends, f"decoding token {count} with a cache")
+    yield _trial(subject, sequence, reference, (start, length), "decoding a chunk with a cache")
+
+
+def _trial(
+    subject: AuditSubject, sequence: Sequence, reference: Run, ends: tuple[int, ...], what: str
+) -> Trial:
+    first, last = ends[-2], ends[-1]
+    decode = partial(_decode, subject, sequence, ends)
+    return Trial(
+        what=what,
+        reference=reference,
+        other=Run(calls=decode, rows=subject.batch.rows, length=last - first),
+        sequence=sequence,
+        sites=(slice(first, last), slice(None)),
+    )
+
+
+def _decode(subject: AuditSubject, sequence: Sequence, ends: tuple[int, ...], call: Call) -> None:
+    """Call a model on the sites up to ends[0], then up to ends[1] …, with its cache."""
+    batch, name = subject.batch, str(_argument(subject.batch))
+    cache, begin = _empty(subject), 0
+    for end in ends:
+        part = batch.cut(sequence, slice(begin, end))
+        values: dict[str | int, Any] = {name: cache}
+        if "use_cache" in batch.accepts:
+            values["use_cache"] = True
+        mask = batch.values.get(sequence.mask or "")
+        if mask is not None:
+            values[str(sequence.mask)] = mask[:, :end]
+        found = _returned(call(part.having(values)), name)
+        cache = cache if isinstance(cache, DecodeCache) else found
+        if cache is None:
+            raise ValueError("the model returns no cache")
+        begin = end
+
+
+def _argument(batch: CallBatch) -> str | None:
+    return next((name for name in CACHES if name in batch.accepts), None)
+
+
+def _empty(subject: AuditSubject) -> Any:
+    """Return what a first call is given: our models fill an object, others return one."""
+    parameters = inspect.signature(subject.model.forward).parameters
+    kind = str(parameters[str(_argument(subject.batch))].annotation)
+    return DecodeCache() if DecodeCache.__name__ in kind else None
+
+
+def _returned(output: Any, name: str) -> Any:
+    if isinstance(output, Mapping):
+        return output.get(name)
+    if isinstance(output, tuple):
+        return output[1] if len(output) > 1 else None
+    return getattr(output, name, None)
+
+
+QUESTION = Question(
+    name="cache",
+    asks="does decoding with a cache give what the full pass gives?",
+    excuse=_excuse,
+    trials=_trials,
+)

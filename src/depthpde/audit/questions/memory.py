@@ -1,0 +1,61 @@
+"""Does a call leave something behind, and do train and eval agree apart from dropout?
+
+f(x)  =  f(x) after f(x)  =  f(x) after f(y)  =  f(x) in train mode, every dropout the identity
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+from depthpde.audit.question import Question
+from depthpde.audit.runner import Call, Run, single
+from depthpde.audit.subject import AuditSubject, where_rows
+from depthpde.audit.trace import ModuleCall
+from depthpde.audit.trial import Trial
+
+TRAINING = "train mode without dropout"
+
+
+def _excuse(subject: AuditSubject) -> str:
+    return ""
+
+
+def _trials(subject: AuditSubject) -> Iterator[Trial]:
+    batch, plain = subject.batch, single(subject.batch, live=True)
+    other = batch.changed(batch.key, where_rows(batch, slice(None)))
+    shorter = batch.narrowed(slice(0, 1))
+    if subject.main is not None:
+        shorter = batch.cut(subject.main, slice(0, subject.main.length - 1))
+    befores = {
+        "the same call before": batch,
+        "another call before": other,
+        "a smaller call before": shorter,
+    }
+    for what, before in befores.items():
+
+        def calls(call: Call, before: object = before) -> None:
+            call(before)  # type: ignore[arg-type]
+            call(batch)
+
+        twice = Run(calls=calls, rows=plain.rows, length=plain.length, live=True)
+        yield Trial(what=what, reference=plain, other=twice, compares="all")
+    trained = [single(batch, training=True, seed=seed) for seed in (0, 1)]
+    first, second = (subject.runner.outputs(each) for each in trained)
+    if all(torch.equal(a, b) for a, b in zip(first, second, strict=False)):
+        yield Trial(what=TRAINING, reference=single(batch), other=trained[0], compares="all")
+
+
+def _design(subject: AuditSubject, trial: Trial, source: ModuleCall) -> str:
+    normal = trial.what == TRAINING and "BatchNorm" in source.kind
+    return "batch norm takes the batch's own moments in training" * normal
+
+
+QUESTION = Question(
+    name="memory",
+    asks="does a call leave something behind, and do train and eval agree apart from dropout?",
+    excuse=_excuse,
+    trials=_trials,
+    design=_design,
+)

@@ -1,0 +1,121 @@
+"""Run a model as a question wants it: from the same memory, with the same random numbers.
+
+A run is one or several calls; what counts is the last. It is made in the model's own precision, or
+in float64 where rounding must be told from a leak, with or without a trace of every module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from depthpde.audit.batch import CallBatch, Sequence
+from depthpde.audit.modes import NoDropout, in_float64, wide_weights, widen, without_fast_path
+from depthpde.audit.snapshot import MemorySnapshot
+from depthpde.audit.trace import ModuleCall, floats, tracing
+from depthpde.insertion.calling import call_model
+
+Call = Callable[[CallBatch], Any]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Run:
+    """One or several calls of a model."""
+
+    calls: Callable[[Call], Any]
+    """Makes them, each by the function that it is given."""
+    rows: int
+    """Of the last call."""
+    length: int = 0
+    """Sites of the last call; 0 if its input has none."""
+    training: bool = False
+    """In train mode, where every dropout is the identity."""
+    live: bool = False
+    """Leaves dropout on where a model has it on in eval mode."""
+    seed: int = 0
+
+
+def single(batch: CallBatch, sequence: Sequence | None = None, **options: Any) -> Run:
+    """Return the run that is one call.
+
+    Args:
+        batch: What the model is called with.
+        sequence: Whose sites are meant; the first by default.
+        options: Further fields of `Run`.
+    """
+    own = [each for each in batch.sequences if sequence is None or each.key == sequence.key]
+    length = own[0].length if own else 0
+    return Run(calls=lambda call: call(batch), rows=batch.rows, length=length, **options)
+
+
+class Runner:
+    """Makes runs and remembers what they gave."""
+
+    def __init__(self, model: nn.Module, moved: dict[str, Tensor]) -> None:
+        self.model = model
+        self.silent = False
+        """Whether dropout is left out, because the model has it on in eval mode."""
+        self._moved = moved
+        self._snapshot = MemorySnapshot(model)
+        self._wide = wide_weights(model)
+        self._outputs: dict[tuple[Run, bool], list[Tensor]] = {}
+
+    def outputs(self, run: Run, *, precise: bool = False) -> list[Tensor]:
+        """Return the floating-point tensors of the last call's output."""
+        key = run, precise
+        if key not in self._outputs:
+            self._outputs[key] = [
+                each.detach().clone() for each in floats(self._make(run, precise))
+            ]
+        return self._outputs[key]
+
+    def trace(self, run: Run, *, precise: bool = True) -> ModuleCall:
+        """Return every module call of the last call."""
+        with tracing(self.model) as tracer:
+            self._make(run, precise)
+        if tracer.root is None:
+            raise ValueError("`model` must be called by the run, got no call")
+        return tracer.root
+
+    def silence(self) -> None:
+        """Leave dropout out of all runs that are not live, and forget what was run before."""
+        self.silent = True
+        self._outputs.clear()
+
+    def close(self) -> None:
+        """Leave the model's memory as it was."""
+        self._snapshot.restore()
+
+    def _make(self, run: Run, precise: bool) -> Any:
+        self._snapshot.restore()
+        torch.manual_seed(run.seed)
+        weights = dict(self._moved)
+        if precise:
+            weights = self._wide() | {name: widen(each) for name, each in weights.items()}
+        latest = None
+
+        def call(batch: CallBatch) -> Any:
+            nonlocal latest
+            args, named = batch.arguments
+            if precise:
+                args = tuple(widen(each) for each in args)
+                named = {name: widen(each) for name, each in named.items()}
+            latest = call_model(self.model, args, named, weights=weights)
+            return latest
+
+        with ExitStack() as stack:
+            stack.enter_context(without_fast_path())
+            if run.training or (self.silent and not run.live):
+                stack.enter_context(NoDropout())
+            if precise:
+                stack.enter_context(in_float64())
+            if run.training:
+                self.model.train()
+            run.calls(call)
+        self._snapshot.restore()
+        return latest

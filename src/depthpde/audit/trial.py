@@ -1,0 +1,141 @@
+"""Trial: two runs that must agree on a part of what they give.
+
+size = max |b − a| / max |a|       over the rows and sites that nothing may reach
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from depthpde.audit.batch import Sequence
+from depthpde.audit.layout import Layout
+from depthpde.audit.runner import Run
+from depthpde.audit.trace import ModuleCall
+
+ALL = slice(None)
+TOLERANCE = 1e-9
+"""In float64, relative: above it something else than rounding is at work."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Trial:
+    """What is changed, and where nothing may move."""
+
+    what: str
+    """The change, as the subject of a sentence: "the content of left padding"."""
+    reference: Run
+    other: Run
+    sequence: Sequence | None = None
+    """Whose sites are meant; None for the first of the batch."""
+    rows: tuple[slice, slice] = (ALL, ALL)
+    sites: tuple[slice, slice] = (ALL, ALL)
+    compares: Literal["sites", "rows", "all"] = "sites"
+    """Tensors with an axis of sites, those with one of rows, or every tensor."""
+
+
+def size_of_move(trial: Trial, layout: Layout | None, a: Tensor, b: Tensor) -> float | None:
+    """Return how far a tensor moves where it must not; None if that cannot be compared.
+
+    Args:
+        trial: Says where.
+        layout: The axes of the tensor.
+        a: In the reference run.
+        b: In the other run.
+    """
+    if layout is None or (trial.compares == "sites" and layout.sites is None):
+        return None
+    if trial.compares == "rows" and layout.rows is None:
+        return None
+    parts = []
+    for tensor, run, rows, sites in (
+        (a, trial.reference, trial.rows[0], trial.sites[0]),
+        (b, trial.other, trial.rows[1], trial.sites[1]),
+    ):
+        part = layout.arrange(tensor, run.rows, run.length or 1)
+        if part is None:
+            return None
+        part = part if layout.rows is None else part[rows]
+        parts.append(part if layout.sites is None else part[:, sites])
+    if parts[0].shape != parts[1].shape or parts[0].numel() == 0:
+        return None
+    return _distance(parts[0].double(), parts[1].double(), a)
+
+
+def _distance(old: Tensor, new: Tensor, whole: Tensor) -> float | None:
+    """Relate the largest change to the largest number; what is no number in both agrees."""
+    if bool(old.isnan().all()):
+        return None
+    same = (old == new) | (old.isnan() & new.isnan())
+    gap = torch.nan_to_num((new - old).abs().masked_fill(same, 0.0), nan=torch.inf)
+    finite = torch.where(whole.isfinite(), whole, 0.0).double()
+    finite = finite.masked_fill(finite.abs() > 1e30, 0.0)  # the −∞ of masks is no scale
+    return float(gap.max() / finite.abs().max().clamp(min=1e-12))
+
+
+def find_source(
+    trial: Trial, layouts: dict[tuple[str, int, str, int], Layout | None],
+    a: ModuleCall, b: ModuleCall,
+) -> ModuleCall:  # fmt: skip
+    """Find the innermost call whose inputs agree and whose outputs do not.
+
+    Of several calls that move, one is passed over if a later part of the same module does not: a
+    table of positions may move and still change nothing.
+
+    Args:
+        trial: Says where to look.
+        layouts: The axes of every tensor of a trace.
+        a: The reference run's call, whose output moves.
+        b: The same call in the other run.
+    """
+    others = {(each.name, each.number): each for each in b.children}
+    pairs = [
+        (each, others[each.name, each.number])
+        for each in a.children
+        if (each.name, each.number) in others
+    ]
+    moved = [_moves(trial, layouts, "out", x, y) for x, y in pairs]
+    first = [k for k, each in enumerate(moved) if each]
+    if not first:
+        return a
+    settled = [
+        k for k, (x, _) in enumerate(pairs) if moved[k] is False and x.children
+    ]  # composite parts that took in all before them and stayed
+    late = [k for k in first if not any(k < each for each in settled)]
+    x, y = pairs[(late or first)[0]]
+    if _moves(trial, layouts, "in", x, y):
+        return a  # it came in before: by the module's own code
+    return find_source(trial, layouts, x, y)
+
+
+def moves(
+    trial: Trial, layouts: dict[tuple[str, int, str, int], Layout | None],
+    a: ModuleCall, b: ModuleCall,
+) -> float | None:  # fmt: skip
+    """Return how far the outputs of a call move; None if none can be compared."""
+    sizes = _sizes(trial, layouts, "out", a, b)
+    return max(sizes) if sizes else None
+
+
+def _moves(
+    trial: Trial, layouts: dict[tuple[str, int, str, int], Layout | None], side: str,
+    a: ModuleCall, b: ModuleCall,
+) -> bool | None:  # fmt: skip
+    sizes = _sizes(trial, layouts, side, a, b)
+    return max(sizes) > TOLERANCE if sizes else None
+
+
+def _sizes(
+    trial: Trial, layouts: dict[tuple[str, int, str, int], Layout | None], side: str,
+    a: ModuleCall, b: ModuleCall,
+) -> list[float]:  # fmt: skip
+    old, new = (a.inputs, b.inputs) if side == "in" else (a.outputs, b.outputs)
+    found = []
+    for k, (x, y) in enumerate(zip(old, new, strict=False)):
+        size = size_of_move(trial, layouts.get((a.name, a.number, side, k)), x, y)
+        if size is not None:
+            found.append(size)
+    return found
