@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from depthpde.audit.answer import Answer
-from depthpde.audit.batch import read_batch
+from depthpde.audit.batch import given_values, read_batch
 from depthpde.audit.question import answer
 from depthpde.audit.questions.table import QUESTIONS
 from depthpde.audit.report import AuditReport
@@ -55,8 +55,7 @@ def audit(
     names = [check_name("questions", each, QUESTIONS) for each in questions or QUESTIONS]
     check_not_compiled(model, "it is audited")
     check_has_weights(model, "it is audited")
-    values = batch.values() if isinstance(batch, Mapping) else batch
-    check_batch(model, values if not isinstance(values, Tensor) else (values,), name="batch")
+    check_batch(model, given_values(batch), name="batch")
     read = read_batch(model, batch)
     if segments is not None:
         check_name("segments", segments, sorted(read.accepts))

@@ -183,7 +183,7 @@ def read_batch(model: nn.Module, given: Any) -> CallBatch:
         rows=values[key].shape[0],
         sequences=(),
         accepts=accepts,
-        tokens=_ordinary_tokens(model, values[key]),
+        tokens=_ordinary_tokens(model, values),
         packed=packed,
     )
     sequences = tuple(_sequences(batch))
@@ -197,14 +197,19 @@ def read_batch(model: nn.Module, given: Any) -> CallBatch:
     return batch if batch.rows > 1 else _doubled(batch)
 
 
-def _by_name(model: nn.Module, given: Any) -> tuple[dict[Key, Any], frozenset[str]]:
+def given_values(given: Any) -> list[Any]:
+    """List what a model is called with, or refuse what is no batch."""
     if isinstance(given, Tensor):
-        given = (given,)
+        return [given]
     if not isinstance(given, tuple | Mapping):
         raise ValueError(
             "`batch` must be a tensor, a tuple or a mapping of the model's arguments, "
             f"got {type(given).__name__}"
         )
+    return list(given.values()) if isinstance(given, Mapping) else list(given)
+
+
+def _by_name(model: nn.Module, given: Any) -> tuple[dict[Key, Any], frozenset[str]]:
     kinds = inspect.signature(model.forward).parameters
     plain = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
     accepts = frozenset(name for name, each in kinds.items() if each.kind in plain)
@@ -212,7 +217,7 @@ def _by_name(model: nn.Module, given: Any) -> tuple[dict[Key, Any], frozenset[st
         return dict(given), accepts
     names = [name for name in kinds if name in accepts]
     values: dict[Key, Any] = {}
-    for k, each in enumerate(given):
+    for k, each in enumerate(given_values(given)):
         values[names[k] if k < len(names) else k] = each
     return {key: each for key, each in values.items() if each is not None}, accepts
 
@@ -273,9 +278,11 @@ def _has_rows(value: Any, rows: int) -> bool:
     return isinstance(value, Tensor) and value.ndim > 0 and value.shape[0] == rows
 
 
-def _ordinary_tokens(model: nn.Module, given: Tensor) -> tuple[int, ...]:
+def _ordinary_tokens(model: nn.Module, values: Mapping[Key, Any]) -> tuple[int, ...]:
     """List ids that a model reads as words: in every table, and no mark of its config."""
-    if given.is_floating_point():
+    tensors = (each for each in values.values() if isinstance(each, Tensor) and each.ndim == 2)
+    given = next((each for each in tensors if each.dtype in (torch.long, torch.int)), None)
+    if given is None:
         return ()
     least = int(given.max()) + 1
     tables = [each.num_embeddings for each in model.modules() if isinstance(each, nn.Embedding)]

@@ -40,6 +40,17 @@ class AuditSubject:
         """The sequence whose sites the model's output has: the decoder's where there is one."""
         return self.batch.sequences[-1] if self.batch.sequences else None
 
+    @property
+    def incomplete(self) -> str:
+        """Why a decoder cannot be asked: it makes its input from the encoder's by itself."""
+        config = getattr(self.model, "config", None)
+        decodes = getattr(config, "is_encoder_decoder", False) is True
+        if not decodes or "decoder_input_ids" not in self.batch.accepts:
+            return ""
+        if self.main is not None and self.main.decoder:
+            return ""
+        return "the batch has no decoder_input_ids"
+
     def layouts(self, sequence: Sequence | None, *, traced: bool) -> dict[Where, Layout | None]:
         """Return the axes of the model's outputs, or of every tensor of a trace.
 

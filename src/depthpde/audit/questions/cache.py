@@ -14,17 +14,21 @@ from depthpde.audit.batch import CallBatch, Sequence
 from depthpde.audit.question import Question
 from depthpde.audit.runner import Call, Run, single
 from depthpde.audit.subject import AuditSubject
+from depthpde.audit.trace import ModuleCall
 from depthpde.audit.trial import Trial
 from depthpde.layers.interaction import DecodeCache
 
 CACHES = ("past_key_values", "cache_params", "cache", "kv_cache", "past", "state")
 """Arguments that hold what earlier sites left behind."""
 STEPS = 3
+CHUNK = "a chunk"
 
 
 def _excuse(subject: AuditSubject) -> str:
     if subject.main is None:
         return "its input has no sequence of tokens"
+    if subject.incomplete:
+        return subject.incomplete
     if _argument(subject.batch) is None:
         return "the model takes no cache"
     if subject.causal is not True:
@@ -41,7 +45,7 @@ def _trials(subject: AuditSubject) -> Iterator[Trial]:
     for count in range(1, length - start + 1):
         ends = (start, *range(start + 1, start + count + 1))
         yield _trial(subject, sequence, reference, ends, f"decoding token {count} with a cache")
-    yield _trial(subject, sequence, reference, (start, length), "decoding a chunk with a cache")
+    yield _trial(subject, sequence, reference, (start, length), f"decoding {CHUNK} with a cache")
 
 
 def _trial(
@@ -96,9 +100,15 @@ def _returned(output: Any, name: str) -> Any:
     return getattr(output, name, None)
 
 
+def _design(subject: AuditSubject, trial: Trial, source: ModuleCall) -> str:
+    recurrent = _argument(subject.batch) == "cache_params" and CHUNK in trial.what
+    return "a recurrent cache takes one token at a time" * recurrent
+
+
 QUESTION = Question(
     name="cache",
     asks="does decoding with a cache give what the full pass gives?",
     excuse=_excuse,
     trials=_trials,
+    design=_design,
 )

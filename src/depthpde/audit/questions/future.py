@@ -17,9 +17,8 @@ from depthpde.audit.trial import Trial
 def _excuse(subject: AuditSubject) -> str:
     if subject.main is None:
         return "its input has no sequence of tokens"
-    config = getattr(subject.model, "config", None)
-    if getattr(config, "is_encoder_decoder", False) is True and not subject.main.decoder:
-        return "the batch has no decoder_input_ids, whose future could be changed"
+    if subject.incomplete:
+        return subject.incomplete
     if subject.causal is False:
         return "every site may see every other (causal=False)"
     return ""

@@ -28,6 +28,8 @@ FIRST_ROW = slice(0, 1)
 def _excuse(subject: AuditSubject) -> str:
     if not subject.batch.sequences:
         return "its input has no sequence of tokens"
+    if subject.incomplete:
+        return subject.incomplete
     if not any(each.mask for each in subject.batch.sequences):
         return "the model takes no mask of padding"
     return ""

@@ -1,0 +1,180 @@
+"""Audit every architecture of the installed transformers that a tiny config can build.
+
+    python benchmarks/audit.py            print the table
+    python benchmarks/audit.py --check    and exit 1 if a bar is missed
+    python benchmarks/audit.py --fill     and write it into docs/audit.md
+    python benchmarks/audit.py --only gpt2 llama
+
+Bars: no audit crashes, at least BUILT of the listed types are built, all in SECONDS of one core. A
+type whose answers differ from the page's table is named, so that a change of the library is seen.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import traceback
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+import transformers
+
+from depthpde.audit.answer import MARKS, Answer, Isolation
+from depthpde.audit.audit import audit
+from depthpde.audit.questions.table import QUESTIONS
+from depthpde.audit.report import AuditReport
+from depthpde.files import write_whole
+from tiny_models import KINDS, build, model_types, quiet_library
+
+PAGE = Path(__file__).parents[1] / "docs" / "audit.md"
+BEGIN, END = "<!-- audit: made by benchmarks/audit.py -->", "<!-- audit: end -->"
+BUILT = 0.80
+"""Share of the listed types."""
+SECONDS = 300.0
+
+
+@dataclass(frozen=True)
+class Row:
+    """One architecture."""
+
+    kind: str
+    name: str
+    report: AuditReport | None
+    unbuilt: str = ""
+    """Why it could not be built."""
+    crash: str = ""
+    """Why its audit failed: a fault of ours."""
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """A sign for each question."""
+        return tuple(MARKS[each.verdict] for each in self.report.answers) if self.report else ()
+
+
+def examine(kind: str, name: str, class_name: str) -> Row:
+    """Build and audit one architecture."""
+    try:
+        model, batch = build(kind, name, class_name)
+    except Exception as error:
+        return Row(kind, name, None, unbuilt=" ".join(str(error).split())[:120])
+    try:
+        with quiet_library():
+            return Row(kind, name, audit(model, batch, causal=True if kind == "causal" else None))
+    except Exception:
+        return Row(kind, name, None, crash=traceback.format_exc(limit=-2))
+
+
+def table(rows: Sequence[Row]) -> str:
+    """Return what the page shows: the counts, what leaks, and every type."""
+    parts = [
+        f"transformers {transformers.__version__}, torch {torch.__version__.split('+')[0]}; "
+        "✓ isolated, ✗ leak, · by design, – does not apply.",
+        _counts(rows),
+        "### What leaks",
+        _leaks(rows),
+        "### Every type",
+        _types(rows),
+        "### Not built from a tiny config",
+        "\n".join(
+            f"- {row.kind} `{row.name}`: {_plain(row.unbuilt)}" for row in rows if row.unbuilt
+        ),
+    ]
+    return "\n\n".join(parts)
+
+
+def _counts(rows: Sequence[Row]) -> str:
+    lines = ["| kind | listed | built | " + " | ".join(QUESTIONS) + " |"]
+    lines.append("|---" * (3 + len(QUESTIONS)) + "|")
+    for kind in KINDS:
+        own = [row for row in rows if row.kind == kind]
+        built = [row.report for row in own if row.report]
+        cells = []
+        for name in QUESTIONS:
+            seen = Counter(MARKS[each[name].verdict] for each in built)
+            cells.append(" ".join(f"{mark}{seen[mark]}" for mark in MARKS.values() if seen[mark]))
+        lines.append(f"| {kind} | {len(own)} | {len(built)} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _leaks(rows: Sequence[Row]) -> str:
+    lines = [
+        "| kind | type | question | what moves the output | through | size |",
+        "|---" * 6 + "|",
+    ]
+    for row in rows:
+        for each in row.report.answers if row.report else ():
+            if each.verdict is Isolation.LEAK:
+                lines.append(f"| {row.kind} | {row.name} | {each.name} | {_cells(each)} |")
+    return "\n".join(lines)
+
+
+def _cells(answer: Answer) -> str:
+    what = answer.detail.removesuffix(" moves the output")
+    return f"{what} | `{answer.module}` ({answer.kind}) | {answer.size:.1g}"
+
+
+def _types(rows: Sequence[Row]) -> str:
+    lines = ["| kind | type | " + " | ".join(QUESTIONS) + " |", "|---" * (2 + len(QUESTIONS)) + "|"]
+    lines += [
+        f"| {row.kind} | {row.name} | " + " | ".join(row.marks) + " |" for row in rows if row.report
+    ]
+    return "\n".join(lines)
+
+
+def _plain(text: str) -> str:
+    return text.replace("|", "/").replace("<", "(").replace(">", ")")
+
+
+def changed(rows: Sequence[Row], page: str) -> list[str]:
+    """Name the types whose line of the page's table says something else, or that it lacks."""
+    lines = {line.strip() for line in page.splitlines()}
+    return [
+        f"{row.kind} {row.name}"
+        for row in rows
+        if row.report
+        and f"| {row.kind} | {row.name} | " + " | ".join(row.marks) + " |" not in lines
+    ]
+
+
+def main() -> int:
+    """Audit all, print the table, judge the bars."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="exit 1 if a bar is missed")
+    parser.add_argument("--fill", action="store_true", help="write the table into docs/audit.md")
+    parser.add_argument("--only", nargs="+", metavar="TYPE", help="types or kinds to audit")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    listed = [
+        each
+        for each in model_types()
+        if not arguments.only or {each[0], each[1]} & set(arguments.only)
+    ]
+    begin = time.process_time()
+    rows = [examine(*each) for each in listed]
+    seconds = time.process_time() - begin
+    text = table(rows)
+    print(text)
+    page = PAGE.read_text(encoding="utf-8")
+    differ = changed(rows, page)
+    if arguments.fill:
+        before, rest = page.split(BEGIN)
+        write_whole(PAGE, f"{before}{BEGIN}\n\n{text}\n\n{END}{rest.split(END)[1]}")
+    built = sum(row.report is not None for row in rows) / len(rows)
+    crashes = [row for row in rows if row.crash]
+    for row in crashes:
+        print(f"crash: {row.kind} {row.name}\n{row.crash}", file=sys.stderr)
+    print(f"\n{len(rows)} types, {built:.1%} built, {len(crashes)} crashes, {seconds:.0f} s")
+    if differ and not arguments.fill:
+        print(f"otherwise than docs/audit.md: {', '.join(differ)}")
+    missed = bool(crashes) or seconds > SECONDS
+    if not arguments.only:
+        missed = missed or built < BUILT or bool(differ and not arguments.fill)
+    return 1 if arguments.check and missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,206 @@
+"""Every architecture of the installed transformers, from a tiny config, with a tiny batch.
+
+Sizes are known by the names that configs give them; a config's own defaults fill the rest. What
+cannot be built so is listed with its error, not left out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import inspect
+import logging
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import nn
+
+KINDS = {
+    "causal": "MODEL_FOR_CAUSAL_LM_MAPPING_NAMES",
+    "masked": "MODEL_FOR_MASKED_LM_MAPPING_NAMES",
+    "seq2seq": "MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES",
+    "speech": "MODEL_FOR_SPEECH_SEQ_2_SEQ_MAPPING_NAMES",
+    "vision": "MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING_NAMES",
+    "audio": "MODEL_FOR_AUDIO_CLASSIFICATION_MAPPING_NAMES",
+}
+WIDTH, HEADS, WORDS, ROWS, LENGTH = 32, 4, 96, 2, 8
+
+SIZES: dict[str, Any] = {
+    **dict.fromkeys(
+        ("hidden_size", "d_model", "n_embd", "dim", "embed_dim", "hidden_dim", "embedding_size",
+         "embedding_dim", "encoder_hidden_size", "decoder_hidden_size", "attention_hidden_size",
+         "lru_width", "word_embed_proj_dim", "dim_model", "emb_dim"), WIDTH),
+    **dict.fromkeys(
+        ("intermediate_size", "d_ff", "ffn_dim", "encoder_ffn_dim", "decoder_ffn_dim", "n_inner",
+         "ffn_hidden_size", "dim_ff", "dff", "shared_expert_intermediate_size", "ffn_embed_dim"),
+        64),
+    **dict.fromkeys(
+        ("num_hidden_layers", "n_layer", "num_layers", "n_layers", "encoder_layers",
+         "decoder_layers", "num_decoder_layers", "num_encoder_layers", "num_blocks"), 2),
+    **dict.fromkeys(
+        ("num_attention_heads", "n_head", "n_heads", "num_heads", "encoder_attention_heads",
+         "decoder_attention_heads", "num_encoder_attention_heads",
+         "num_decoder_attention_heads"), HEADS),
+    **dict.fromkeys(("num_key_value_heads", "num_kv_heads", "multi_query_group_num"), 2),
+    **dict.fromkeys(("vocab_size", "n_vocab", "src_vocab_size", "tgt_vocab_size",
+                     "vocab_size_per_layer_input"), WORDS),
+    **dict.fromkeys(("head_dim", "d_kv", "dim_head", "qk_nope_head_dim", "qk_rope_head_dim",
+                     "v_head_dim", "attention_head_dim", "rotary_dim", "global_head_dim",
+                     "qkv_channels"), 8),
+    **dict.fromkeys(("q_lora_rank", "kv_lora_rank", "o_lora_rank"), 8),
+    **dict.fromkeys(("num_experts", "n_routed_experts", "num_local_experts", "moe_num_experts"), 4),
+    **dict.fromkeys(("num_experts_per_tok", "moe_k", "moe_topk", "top_k_experts"), 2),
+    **dict.fromkeys(("moe_intermediate_size", "expert_intermediate_size",
+                     "expert_ffn_hidden_size", "moe_ffn_hidden_size"), 32),
+    **dict.fromkeys(("n_group", "topk_group", "n_shared_experts", "first_k_dense_replace",
+                     "moe_layer_start_index", "num_nextn_predict_layers"), 1),
+    **dict.fromkeys(("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len",
+                     "max_source_positions", "max_target_positions", "block_size",
+                     "max_sequence_length", "context_length"), 64),
+    **dict.fromkeys(("sliding_window", "attention_window_size", "window_size_left"), 32),
+    "image_size": 32, "patch_size": 8, "num_mel_bins": 16, "hidden_size_per_layer_input": 8,
+    "type_vocab_size": 2, "state_size": 8, "mamba_d_state": 8, "mamba_n_heads": 8,
+    "mamba_d_head": 8, "mamba_head_dim": 8, "mamba_num_heads": 8, "ssm_state_size": 8,
+    "time_step_rank": 4, "mamba_dt_rank": 4, "num_labels": 3, "linear_key_head_dim": 8,
+    "linear_value_head_dim": 8, "linear_num_key_heads": 2, "linear_num_value_heads": 4,
+    "use_mamba_kernels": False, "kernel_size": 3, "use_cache": True, "layerdrop": 0.0,
+    "encoder_layerdrop": 0.0, "decoder_layerdrop": 0.0, "drop_path_rate": 0.0,
+    "attention_window": 4, "index_head_dim": 8, "index_n_heads": 4, "index_topk": 64,
+}  # fmt: skip
+"""By the names that configs use."""
+OWN: dict[str, dict[str, Any]] = {
+    "mamba2": {"num_heads": 8, "head_dim": 8, "n_groups": 1, "expand": 2, "chunk_size": 8},
+    "wav2vec2": {"conv_dim": [16, 16], "conv_kernel": [4, 4], "conv_stride": [4, 2]},
+    "reformer": {"axial_pos_shape": [8, 8], "axial_pos_embds_dim": [8, 24],
+                 "attn_layers": ["local", "lsh"], "num_buckets": 4, "is_decoder": True},
+    "swin": {"embed_dim": 16, "depths": [1, 1], "num_heads": [2, 4], "window_size": 2,
+             "patch_size": 4},
+    "bamba": {"attn_layer_indices": [1], "mamba_n_groups": 1},
+    "jamba": {"attn_layer_period": 2, "attn_layer_offset": 1, "expert_layer_period": 2},
+    "granitemoehybrid": {"layer_types": ["mamba", "attention"], "mamba_n_groups": 1},
+    "rwkv": {"attention_hidden_size": WIDTH},
+}  # fmt: skip
+"""What one type needs beside; also for types whose name begins so."""
+DECODED = ("decoder_start_token_id", "bos_token_id")
+
+
+def model_types() -> Iterator[tuple[str, str, str]]:
+    """Give kind, type and class name of everything that the library's tables list."""
+    auto = importlib.import_module("transformers.models.auto.modeling_auto")
+    for kind, table in KINDS.items():
+        for name, classes in getattr(auto, table).items():
+            yield kind, name, classes if isinstance(classes, str) else classes[0]
+
+
+VARIANTS: tuple[dict[str, Any], ...] = (
+    {},
+    {"num_key_value_heads": HEADS},
+    {"num_hidden_layers": 4},
+    {"num_hidden_layers": 8},
+    {"head_dim": 8},
+    {"head_dim": 8, "num_hidden_layers": 8},
+    {"n_routed_experts": 4},
+    {"mamba_expand": 2, "mamba_n_heads": 8, "mamba_d_ssm": 64, "mamba_n_groups": 1},
+)
+"""Tried in turn until a model takes its batch: hybrids show every kind of block in eight only."""
+
+
+def build(kind: str, name: str, class_name: str) -> tuple[nn.Module, dict[str, torch.Tensor]]:
+    """Build one tiny model that takes its batch.
+
+    Args:
+        kind: Of the table.
+        name: The model type.
+        class_name: Of the model.
+    """
+    import transformers
+
+    first: Exception | None = None
+    with quiet_library():
+        model_class = getattr(transformers, class_name)
+        for variant in VARIANTS:
+            try:
+                config = tiny_config(model_class.config_class, name, variant)
+                if kind == "causal" and hasattr(config, "is_decoder"):
+                    config.is_decoder = True
+                torch.manual_seed(0)
+                model = model_class(config).eval()
+                batch = tiny_batch(kind, model, config)
+                with torch.no_grad():
+                    model(**batch)
+            except Exception as error:  # anything may be wrong with a config that nobody wrote
+                first = first or error
+                continue
+            return model, batch
+    raise ValueError(f"{type(first).__name__}: {first}") from first
+
+
+def tiny_config(config_class: Any, name: str, variant: dict[str, Any]) -> Any:
+    """Build a config with every size that is known by its name made small."""
+    own = next((value for key, value in OWN.items() if name.startswith(key)), {})
+    known = vars(config_class())
+    extra = {key: value for key, value in variant.items() if key in known}
+    if variant and not extra:
+        raise ValueError("the variant changes nothing")
+    return config_class(**(_tiny_values(config_class()) | own | extra))
+
+
+def _tiny_values(default: Any) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for key, value in vars(default).items():
+        if hasattr(value, "to_dict") and hasattr(value, "model_type"):
+            values[key] = _tiny_values(value)
+        elif key in SIZES and (value is not None and not isinstance(value, list | tuple | dict)):
+            values[key] = SIZES[key]
+        elif key.endswith(("_token_id", "_token_index")) and isinstance(value, int):
+            values[key] = value if 0 <= value < 4 else WORDS - 1 - len(values) % 16
+    for key in ("num_hidden_layers", "num_attention_heads"):
+        if key in getattr(default, "attribute_map", {}):
+            values.pop(key, None)
+    for key, value in {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}.items():
+        if key in values or hasattr(default, key):
+            values[key] = value
+    if "decoder_start_token_id" in values:
+        values["decoder_start_token_id"] = 2
+    return values
+
+
+def tiny_batch(kind: str, model: nn.Module, config: Any) -> dict[str, torch.Tensor]:
+    """Draw two rows of what a kind of model is called with."""
+    takes = inspect.signature(model.forward).parameters
+    draw = torch.Generator().manual_seed(0)
+    ids = torch.randint(5, 60, (ROWS, LENGTH), generator=draw)
+    decodes = getattr(config, "is_encoder_decoder", False) and "decoder_input_ids" in takes
+    if kind == "causal" or (kind == "masked" and not decodes):
+        return {"input_ids": ids}
+    if kind in ("masked", "seq2seq"):
+        return {"input_ids": ids, "decoder_input_ids": ids[:, :6].flip(0)}
+    if kind == "vision":
+        size = getattr(config, "image_size", 32)
+        height, width = (size, size) if isinstance(size, int) else (size[0], size[-1])
+        channels = getattr(config, "num_channels", 3)
+        return {"pixel_values": torch.randn(ROWS, channels, height, width, generator=draw)}
+    sites = 2 * getattr(config, "max_source_positions", 32)
+    mel = getattr(config, "num_mel_bins", 16)
+    sounds = {
+        "input_values": (ROWS, 1600),
+        "input_features": (ROWS, mel, sites)
+        if hasattr(config, "max_source_positions")
+        else (ROWS, 64, mel),
+    }
+    name = next(each for each in ("input_features", "input_values") if each in takes)
+    batch = {name: torch.randn(sounds[name], generator=draw)}
+    if kind == "speech":
+        batch["decoder_input_ids"] = ids[:, :6]
+    return batch
+
+
+@contextlib.contextmanager
+def quiet_library() -> Iterator[None]:
+    """Keep warnings about tiny sizes to ourselves."""
+    logging.getLogger("transformers").setLevel(logging.CRITICAL)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield

@@ -1,0 +1,132 @@
+import json
+
+import pytest
+import torch
+from torch import nn
+
+import depthpde as dp
+from audit.faults import CAUSAL, batch, healthy
+from audit.parts import LooksAhead, Plain
+from depthpde.audit.answer import Isolation
+from depthpde.audit.audit import audit
+from insertion.test_untouched import BATCHES, ERRORS, failing, model_of, snapshot
+from insertion.zoo import tokens
+
+
+def leaking():
+    torch.manual_seed(0)
+    model = Plain()
+    model.h[0].mlp = LooksAhead(model.h[0].mlp)
+    return model.eval()
+
+
+def ids(rows=3, length=10):
+    return torch.randint(5, 29, (rows, length), generator=torch.Generator().manual_seed(1))
+
+
+def test_the_table_names_question_verdict_module_and_size():
+    text = str(audit(leaking(), ids(), causal=True))
+    assert text.startswith("Plain: 4 leaks")
+    line = next(each for each in text.splitlines() if each.startswith("  future"))
+    assert "✗ leak" in line
+    assert "h.0.mlp (LooksAhead)" in line
+    assert "in float64" in line
+
+
+def test_plain_values_are_json():
+    told = json.loads(json.dumps(audit(leaking(), ids(), causal=True).to_dict()))
+    assert "future" in told["leaks"]
+    assert [each["name"] for each in told["answers"]] == [
+        "future", "padding", "packing", "cache", "neighbour", "memory",
+    ]  # fmt: skip
+
+
+def test_the_page_holds_every_answer_and_no_script(tmp_path):
+    report = audit(leaking(), ids(), causal=True)
+    page = report.save(tmp_path / "made" / "audit.html").read_text()
+    for word in ("4 leaks", "h.0.mlp (LooksAhead)", "does a later token change", "✓ isolated"):
+        assert word in page
+    assert "<script" not in page
+
+
+def test_what_nobody_declares_causal_leaks_by_design():
+    answer = audit(healthy("bert"), ids(), questions=["future"])["future"]
+    assert answer.verdict is Isolation.BY_DESIGN
+    assert audit(healthy("bert"), ids(), questions=["future"], causal=True).leaks
+
+
+def test_a_question_that_does_not_apply_says_why():
+    report = audit(healthy("vit"), batch("vit"))
+    for name in ("future", "padding", "packing", "cache"):
+        assert report[name].verdict is Isolation.NOT_APPLICABLE
+        assert "no sequence of tokens" in report[name].detail
+    assert "takes no cache" in audit(healthy("bert"), ids())["cache"].detail
+    alone = audit(nn.Sequential(nn.Embedding(29, 4), nn.Linear(4, 4)), ids())
+    assert "no mask of padding" in alone["padding"].detail
+    assert "neither document numbers" in alone["packing"].detail
+    assert "causal=False" in audit(healthy("gpt2"), ids(), causal=False)["future"].detail
+
+
+def test_rounding_is_told_from_a_leak():
+    answer = audit(healthy("t5"), batch("t5"), questions=["cache"])["cache"]
+    assert answer.rounding
+    assert answer.size > 1e-9 > answer.size_float64
+
+
+def test_layers_take_part_away_from_the_identity():
+    model = healthy("plain")
+    model.ln_f = nn.Sequential(model.ln_f, dp.Diffusion(16))
+    assert not model.ln_f[1].ratio.detach().any()
+    assert audit(model, ids(), questions=["future"], causal=True)["future"].module == "ln_f.1"
+    model.ln_f[1] = dp.Diffusion(16, causal=True)
+    assert not audit(model, ids(), questions=["future"], causal=True).leaks
+
+
+def test_one_row_gets_a_neighbour_and_padding_is_taken_off():
+    mask = torch.ones(3, 10, dtype=torch.long)
+    mask[1, 7:] = 0
+    report = audit(healthy("llama"), {"input_ids": ids(), "attention_mask": mask})
+    assert not report.leaks
+    assert audit(healthy("llama"), ids(rows=1))["neighbour"].trials == 3
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "message"),
+    [
+        (ids(length=3), {}, "at least 4 real sites"),
+        (3, {}, "must be a tensor, a tuple or a mapping"),
+        (torch.zeros(3), {}, "no tensor with two axes"),
+        (ids(), {"questions": ["futur"]}, "did you mean 'future'"),
+        (ids(), {"segments": "segment"}, "did you mean 'segments'"),
+    ],
+)
+def test_what_cannot_be_audited_is_one_sentence(given, options, message):
+    with pytest.raises(ValueError, match=message):
+        audit(Plain(), given, **options)
+
+
+@pytest.mark.parametrize("family", ["plain", "bert", "bart"])
+def test_the_model_is_left_as_it_was(family):
+    model = healthy(family).train()
+    next(model.children()).eval()
+    before = snapshot(model)
+    audit(model, batch(family), causal=CAUSAL.get(family))
+    assert snapshot(model) == before
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_a_model_that_fails_inside_is_left_as_it_was(error):
+    model = failing("gpt2", error)
+    before = snapshot(model)
+    with pytest.raises((type(error), ValueError)):
+        audit(model, {"input_ids": tokens()})
+    assert snapshot(model) == before
+
+
+@pytest.mark.parametrize("name", BATCHES)
+def test_a_batch_the_model_cannot_take_is_one_sentence(name):
+    model = model_of("bert")
+    before = snapshot(model)
+    with pytest.raises(ValueError, match=r"^`batch` must [^\n]*$"):
+        audit(model, BATCHES[name])
+    assert snapshot(model) == before
