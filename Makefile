@@ -47,6 +47,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/data.py --check
 	$(BIN)/python benchmarks/training.py --check
 	$(BIN)/python benchmarks/dashboard.py --check
+	$(BIN)/python benchmarks/audit.py --check
 	$(BIN)/python benchmarks/inference.py --check
 
 results: $(READY)

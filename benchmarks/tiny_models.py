@@ -7,6 +7,7 @@ cannot be built so is listed with its error, not left out.
 from __future__ import annotations
 
 import contextlib
+import copy
 import importlib
 import inspect
 import logging
@@ -67,7 +68,8 @@ SIZES: dict[str, Any] = {
     "linear_value_head_dim": 8, "linear_num_key_heads": 2, "linear_num_value_heads": 4,
     "use_mamba_kernels": False, "kernel_size": 3, "use_cache": True, "layerdrop": 0.0,
     "encoder_layerdrop": 0.0, "decoder_layerdrop": 0.0, "drop_path_rate": 0.0,
-    "attention_window": 4, "index_head_dim": 8, "index_n_heads": 4, "index_topk": 64,
+    "attention_window": 4, "num_kv_shared_layers": 0, "index_head_dim": 8,
+    "index_n_heads": 4, "index_topk": 64,
 }  # fmt: skip
 """By the names that configs use."""
 OWN: dict[str, dict[str, Any]] = {
@@ -77,13 +79,15 @@ OWN: dict[str, dict[str, Any]] = {
                  "attn_layers": ["local", "lsh"], "num_buckets": 4, "is_decoder": True},
     "swin": {"embed_dim": 16, "depths": [1, 1], "num_heads": [2, 4], "window_size": 2,
              "patch_size": 4},
+    "dots1": {"n_routed_experts": 4, "n_shared_experts": 1},
+    "lfm2_moe": {"layer_types": ["conv", "full_attention"], "num_dense_layers": 1},
     "bamba": {"attn_layer_indices": [1], "mamba_n_groups": 1},
     "jamba": {"attn_layer_period": 2, "attn_layer_offset": 1, "expert_layer_period": 2},
     "granitemoehybrid": {"layer_types": ["mamba", "attention"], "mamba_n_groups": 1},
     "rwkv": {"attention_hidden_size": WIDTH},
 }  # fmt: skip
 """What one type needs beside; also for types whose name begins so."""
-DECODED = ("decoder_start_token_id", "bos_token_id")
+MOST_WEIGHTS = 30_000_000
 
 
 def model_types() -> Iterator[tuple[str, str, str]]:
@@ -125,6 +129,7 @@ def build(kind: str, name: str, class_name: str) -> tuple[nn.Module, dict[str, t
                 config = tiny_config(model_class.config_class, name, variant)
                 if kind == "causal" and hasattr(config, "is_decoder"):
                     config.is_decoder = True
+                _check_tiny(model_class, config)
                 torch.manual_seed(0)
                 model = model_class(config).eval()
                 batch = tiny_batch(kind, model, config)
@@ -135,6 +140,14 @@ def build(kind: str, name: str, class_name: str) -> tuple[nn.Module, dict[str, t
                 continue
             return model, batch
     raise ValueError(f"{type(first).__name__}: {first}") from first
+
+
+def _check_tiny(model_class: Any, config: Any) -> None:
+    """Refuse a model whose sizes have names that are not known here."""
+    with torch.device("meta"):
+        count = sum(each.numel() for each in model_class(copy.deepcopy(config)).parameters())
+    if count > MOST_WEIGHTS:
+        raise ValueError(f"not tiny: {count / 1e6:.0f} million weights")
 
 
 def tiny_config(config_class: Any, name: str, variant: dict[str, Any]) -> Any:
