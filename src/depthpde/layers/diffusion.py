@@ -11,9 +11,10 @@ from depthpde.errors import check_field, check_one_of, check_positive
 from depthpde.layers.ratio import BoundedRatio, Per, layer_bound
 from depthpde.operators.boundary import Boundary
 from depthpde.operators.diffusion import diffusion_2d
+from depthpde.operators.diffusion.adaptive import diffuse_adaptive
 from depthpde.operators.diffusion.conductance import edge_distance
 from depthpde.operators.diffusion.dispatch import check_ends, check_problem, evolve, open_edge_mask
-from depthpde.operators.diffusion.problem import Problem
+from depthpde.operators.diffusion.problem import Problem, accumulation_dtype
 from depthpde.operators.stability import Scheme, multiplier
 from depthpde.shapes import Edges, Field, Mask, Segments
 
@@ -239,9 +240,15 @@ class AdaptiveDiffusion(nn.Module):
         """How many sites away one call looks."""
         return self.problem.steps
 
+    @property
+    def sensitivity(self) -> Tensor:
+        """The sensitivity w of every feature, [dim], in float32 or wider, and always finite."""
+        free = self.log_sensitivity.to(accumulation_dtype(self.log_sensitivity.dtype))
+        return free.clamp(max=math.log(torch.finfo(free.dtype).max) - 1).exp()
+
     def edge_ratio(self, u: Field, edges: Edges | None = None) -> Tensor:
         """Give the ratio of every edge, [batch, length − 1, 1]; a cut one has the largest."""
-        distance = edge_distance(u, self.log_sensitivity.exp(), edges)
+        distance = edge_distance(u, self.sensitivity, edges)
         return self.ratio * torch.exp(-distance)
 
     def forward(
@@ -256,6 +263,8 @@ class AdaptiveDiffusion(nn.Module):
         edges = open_edge_mask(
             u, self.problem, valid_mask=valid_mask, segments=segments, row_length=row_length
         )
+        if self.problem.steps == 1:
+            return diffuse_adaptive(u, self.ratio, self.sensitivity, edges, self.problem)
         return evolve(u, self.edge_ratio(u, edges), edges, self.problem)
 
     def extra_repr(self) -> str:

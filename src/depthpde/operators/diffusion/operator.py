@@ -35,8 +35,19 @@ _SETTINGS = (
 )
 
 
-def build(name: str, evolve: Evolve, adjoint: Adjoint, composite: Evolve) -> Evolve:
-    """Register an operator ``depthpde::name`` and return the function that calls it."""
+def build(
+    name: str, evolve: Evolve, adjoint: Adjoint, composite: Evolve, *, linear: bool = True
+) -> Evolve:
+    """Register an operator ``depthpde::name`` and return the function that calls it.
+
+    Args:
+        name: Its name.
+        evolve: The map.
+        adjoint: Its derivative, transposed.
+        composite: The map made of torch operations.
+        linear: Whether the map is linear in u, so that its own adjoint is all that second
+            derivatives through u alone need; else they are the composite's.
+    """
     forward = torch.library.custom_op(
         f"depthpde::{name}",
         lambda u, ratio, edges, *rest: _fresh(evolve(u, ratio, edges, _problem(rest)), u),
@@ -61,7 +72,7 @@ def build(name: str, evolve: Evolve, adjoint: Adjoint, composite: Evolve) -> Evo
         lambda ctx, v, w: (
             *(
                 _through_u(forward, backward, ctx, v)
-                if w is None
+                if w is None and linear
                 else _second(composite, ctx, v, w)
             ),
             *_NONES,
@@ -189,11 +200,14 @@ def _through_u(
     return forward(v, ratio, edges, *ctx.rest), None, by_ratio
 
 
-def _second(composite: Evolve, ctx: Any, v: Tensor | None, w: Tensor) -> tuple[Tensor, ...]:
+def _second(composite: Evolve, ctx: Any, v: Tensor | None, w: Tensor | None) -> tuple[Tensor, ...]:
     """Differentiate ⟨v, S(r)ᵀ g⟩ + ⟨w, ∂⟨g, S(r) u⟩/∂r⟩ by g, u and r, through the composite."""
     g, u, ratio, edges = ctx.saved_tensors
     problem = _problem(ctx.rest)
-    along = (torch.zeros_like(u) if v is None else v, w)
+    along = (
+        torch.zeros_like(u) if v is None else v,
+        torch.zeros_like(ratio) if w is None else w,
+    )
 
     def first(g: Tensor, u: Tensor, ratio: Tensor) -> tuple[Tensor, Tensor]:
         pull = torch.func.vjp(lambda u, r: composite(u, r, edges, problem), u, ratio)[1]
