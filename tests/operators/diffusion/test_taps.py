@@ -60,5 +60,12 @@ def test_mixed_scales_are_the_weighted_sum_with_derivatives_of_first_and_second_
         for r, w, s in zip(ratios, weights, (1, 3), strict=True)
     )
     torch.testing.assert_close(mixed_taps(ratios, weights, (1, 3), causal), wanted)
+    weigh = wanted.detach().sin()
+    for got, expected in zip(  # without a second derivative to come, the slopes are a formula's
+        torch.autograd.grad(mixed_taps(ratios, weights, (1, 3), causal), (ratios, weights), weigh),
+        torch.autograd.grad(wanted, (ratios, weights), weigh),
+        strict=True,
+    ):
+        torch.testing.assert_close(got, expected, rtol=0, atol=1e-14)
     assert gradcheck(lambda r, w: mixed_taps(r, w, (1, 3), causal), (ratios, weights))
     assert gradgradcheck(lambda r, w: mixed_taps(r, w, (1, 3), causal), (ratios, weights))

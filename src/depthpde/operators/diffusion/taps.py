@@ -11,11 +11,15 @@ by torch operations, differentiable in every mode.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
+from torch.autograd import forward_ad
 from torch.nn import functional as F
 
 
@@ -48,7 +52,8 @@ def mixed_taps(ratios: Tensor, weights: Tensor, steps: tuple[int, ...], causal: 
         steps: s of every scale.
         causal: Upwind steps.
     """
-    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
+    transformed = torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
+    if transformed or forward_ad._current_level >= 0 or ratios.device.type != "cpu":
         return _mix(ratios, weights, steps, causal)
     taps: Tensor = _Mix.apply(ratios, weights, steps, causal)  # type: ignore[no-untyped-call]
     return taps
@@ -63,22 +68,93 @@ def _mix(ratios: Tensor, weights: Tensor, steps: tuple[int, ...], causal: bool) 
 
 
 class _Mix(torch.autograd.Function):
-    """Make the taps again in the backward: kept, they would outweigh a short field."""
+    """Make the taps in numpy, and again in the backward: they keep nothing and cost little.
+
+    ∂Bern_m^s/∂q = s (Bern_{m−1}^{s−1} − Bern_m^{s−1})
+    """
 
     @staticmethod
     def forward(
         ctx: Any, ratios: Tensor, weights: Tensor, steps: tuple[int, ...], causal: bool
     ) -> Tensor:
+        """Sum the scales' taps."""
         ctx.save_for_backward(ratios, weights)
         ctx.steps, ctx.causal = steps, causal
-        return _mix(ratios, weights, steps, causal)
+        total = np.zeros((1, _count(max(steps), causal), ratios.shape[1]))
+        for ratio, weight, count in _plain(ratios, weights, steps):
+            shares = _shares(ratio if causal else 2 * ratio, count)
+            total[0, _inner(max(steps), count, causal)] += weight * _unfold(shares, count, causal)
+        return torch.from_numpy(total)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        def run(ratios: Tensor, weights: Tensor) -> Tensor:
-            return _mix(ratios, weights, ctx.steps, ctx.causal)
+        """Send the gradient of the taps to every ratio and weight."""
+        ratios, weights = ctx.saved_tensors
+        if torch.is_grad_enabled():  # it will be differentiated once more
+            return (*_pull_by_torch(ctx, grads[0]), None, None)
+        grad = grads[0].detach().numpy()[0]
+        by_ratio, by_weight = np.empty(ratios.shape), np.empty(weights.shape)
+        for k, (ratio, weight, count) in enumerate(_plain(ratios, weights, ctx.steps)):
+            mine = _fold(grad[_inner(max(ctx.steps), count, ctx.causal)], count, ctx.causal)
+            q = ratio if ctx.causal else 2 * ratio
+            by_weight[k] = (mine * _shares(q, count)).sum()
+            fewer = np.pad(_shares(q, count - 1), ((1, 1), (0, 0)))
+            slope = (mine * (fewer[:-1] - fewer[1:])).sum(axis=0)
+            by_ratio[k] = weight * count * (1 if ctx.causal else 2) * slope
+        found = torch.from_numpy(by_ratio), torch.from_numpy(by_weight)
+        return found[0].to(ratios.dtype), found[1].to(weights.dtype), None, None
 
-        return (*torch.func.vjp(run, *ctx.saved_tensors)[1](grads[0]), None, None)
+
+def _pull_by_torch(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
+    def run(ratios: Tensor, weights: Tensor) -> Tensor:
+        return _mix(ratios, weights, ctx.steps, ctx.causal)
+
+    grads: tuple[Tensor, Tensor] = torch.func.vjp(run, *ctx.saved_tensors)[1](grad)
+    return grads
+
+
+def _plain(
+    ratios: Tensor, weights: Tensor, steps: tuple[int, ...]
+) -> Iterator[tuple[NDArray[np.float64], float, int]]:
+    """Give ratio, weight and steps of every scale as plain numbers."""
+    rows = ratios.detach().double().numpy()
+    return zip(rows, weights.detach().double().tolist(), steps, strict=True)
+
+
+def _shares(q: NDArray[np.float64], steps: int) -> NDArray[np.float64]:
+    """Give Bern_m^s(q), [s + 1, dim]."""
+    ones = np.ones((1, len(q)))
+    up = np.multiply.accumulate(np.concatenate((ones, np.broadcast_to(q, (steps, len(q))))))
+    down = np.multiply.accumulate(np.concatenate((ones, np.broadcast_to(1 - q, (steps, len(q))))))
+    shares: NDArray[np.float64] = _kept_numbers(steps)[0] * up * down[::-1]
+    return shares
+
+
+def _unfold(shares: NDArray[np.float64], steps: int, causal: bool) -> NDArray[np.float64]:
+    """Turn shares into taps."""
+    if causal:
+        return shares[::-1]
+    half = _kept_numbers(steps)[1] @ shares
+    return np.concatenate((half[:0:-1], half))
+
+
+def _fold(grad: NDArray[np.float64], steps: int, causal: bool) -> NDArray[np.float64]:
+    """Turn a gradient of taps into one of shares: the transpose of `_unfold`."""
+    if causal:
+        return grad[::-1]
+    half = grad[steps:].copy()
+    half[1:] += grad[:steps][::-1]
+    folded: NDArray[np.float64] = _kept_numbers(steps)[1].T @ half
+    return folded
+
+
+def _count(reach: int, causal: bool) -> int:
+    return reach + 1 if causal else 2 * reach + 1
+
+
+def _inner(reach: int, steps: int, causal: bool) -> slice:
+    """Say where the taps of fewer steps stand among those that reach farther."""
+    return slice(reach - steps, reach + 1 if causal else reach + steps + 1)
 
 
 def pad_taps(taps: Tensor, reach: int, *, causal: bool = False) -> Tensor:
@@ -91,18 +167,28 @@ def pad_taps(taps: Tensor, reach: int, *, causal: bool = False) -> Tensor:
 
 def _tables(steps: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
     """Give m, C(s, m) and the chance that m steps of a symmetric walk end k sites away."""
-    order = range(steps + 1)
-    walks = [
-        [math.comb(m, (m + k) // 2) / 2**m if k <= m and (m + k) % 2 == 0 else 0.0 for m in order]
-        for k in order
-    ]
-    column = torch.tensor(list(order), dtype=torch.float64, device=device)[:, None]
-    choose = [float(math.comb(steps, m)) for m in order]
+    choose, walks = _numbers(steps)
+    order = torch.arange(steps + 1, dtype=torch.float64, device=device)[:, None]
     return (
-        column,
+        order,
         torch.tensor(choose, dtype=torch.float64, device=device)[:, None],
         torch.tensor(walks, dtype=torch.float64, device=device),
     )
 
 
+def _numbers(steps: int) -> tuple[list[float], list[list[float]]]:
+    order = range(steps + 1)
+    walks = [
+        [math.comb(m, (m + k) // 2) / 2**m if k <= m and (m + k) % 2 == 0 else 0.0 for m in order]
+        for k in order
+    ]
+    return [float(math.comb(steps, m)) for m in order], walks
+
+
 _kept_tables = lru_cache(maxsize=64)(_tables)
+
+
+@lru_cache(maxsize=64)
+def _kept_numbers(steps: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    choose, walks = _numbers(steps)
+    return np.array(choose)[:, None], np.array(walks)
