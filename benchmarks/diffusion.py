@@ -25,9 +25,31 @@ from torch.nn import functional as F
 
 import depthpde as dp
 
+Bars = tuple[float | None, float | None]
 ROOT = Path(__file__).parents[1]
 SHAPES = ((32, 1024, 64), (8, 2048, 256))
+PRINTED = ((16, 196, 384), (4, 256, 64))
 ROUNDS = 60
+LAYERS: dict[str, tuple[Callable[[int], torch.nn.Module], dict[torch.dtype, Bars]]] = {
+    "Diffusion": (dp.Diffusion, {torch.float32: (1.6, 3.5), torch.bfloat16: (2.5, 6.0)}),
+    "Diffusion, 16 steps": (
+        lambda dim: dp.Diffusion(dim, steps=16),
+        {torch.float32: (5.0, 12.0), torch.bfloat16: (None, None)},
+    ),
+    "MultiscaleDiffusion": (
+        dp.MultiscaleDiffusion,
+        {torch.float32: (6.0, 16.0), torch.bfloat16: (10.0, 25.0)},
+    ),
+    "LearnedStencil": (
+        dp.LearnedStencil,
+        {torch.float32: (6.0, 16.0), torch.bfloat16: (10.0, 25.0)},
+    ),
+    "AdaptiveDiffusion": (
+        dp.AdaptiveDiffusion,
+        {torch.float32: (3.0, 8.0), torch.bfloat16: (6.0, 15.0)},
+    ),
+}
+"""Every layer with its bars: clones of the field forward, and forward and backward."""
 
 
 @dataclass(frozen=True)
@@ -144,36 +166,64 @@ def saved_bytes(steps: int) -> int:
     return sum(total)
 
 
-def layer_rows(shape: tuple[int, int, int]) -> list[Row]:
-    """Compare each layer with the time its own memory traffic would take at the speed of clone.
+def layer_rows(shape: tuple[int, int, int], dtype: torch.dtype, judged: bool) -> list[Row]:
+    """Measure every layer in clones of the same field: forward, and forward and backward."""
+    u, name = torch.randn(shape).to(dtype), f"{'×'.join(map(str, shape))} {str(dtype)[6:]}"
+    rows = []
+    for what, (build, bars) in LAYERS.items():
+        layer = build(shape[2])
+        forward, both = bars[dtype] if judged else (None, None)
+        with torch.no_grad():
+            alone = ratio(lambda layer=layer: layer(u), u.clone, 30)
+        leaves = (u.detach().clone().requires_grad_(), *layer.parameters())
+        grad = torch.ones_like(u)
+        back = ratio(
+            lambda f=layer, x=leaves, g=grad: torch.autograd.grad(f(x[0]), x, g), u.clone, 30
+        )
+        rows.append(Row(f"{name} {what} forward / clone", alone, forward))
+        rows.append(Row(f"{name} {what} forward + backward / clone", back, both))
+    return rows
 
-    Clone moves two fields. Adaptive forward: read u for the conductance, read u and write the
-    result: 3 fields. Backward: the adjoint step moves 2, the gradient of the edges reads 2, that
-    of the conductance moves 2, their sum 3: 9. Multi-scale, three scales of 1, 4 and 16 steps:
-    a pass over memory each step or four (6 passes of 2), the difference and the mix (3 × 7), and
-    the last sum 3.
-    """
-    u = torch.randn(shape)
-    name = "×".join(map(str, shape))
-    adaptive, multiscale = dp.AdaptiveDiffusion(shape[2]), dp.MultiscaleDiffusion(shape[2])
-    plain = dp.Diffusion(shape[2])
+
+def peak_row() -> Row:
+    """Count what multi-scale holds at most above input and output, both ways, in fields."""
+    code = """
+import re, torch, depthpde as dp
+u = torch.randn(64, 1024, 256); layer = dp.MultiscaleDiffusion(256)
+g = torch.ones_like(u); v = u.requires_grad_()
+torch.autograd.grad(layer(v[:1, :64]), layer.parameters(), g[:1, :64])
+def peak(): return 1024 * int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1])
+before = peak()
+out = layer(v); found = torch.autograd.grad(out, (v, *layer.parameters()), g)
+size = u.numel() * 4
+print((peak() - before) / size - 2)  # beyond the output and the field's gradient
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return Row("peak of multi-scale beyond input and outputs, fields", float(done.stdout), 1.2)
+
+
+def call_rows() -> list[Row]:
+    """Measure the microseconds of a call on next to nothing: what is between layer and kernel."""
+    u, layer = torch.randn(1, 2, 64), dp.Diffusion(64)
+    v, decode, one = (
+        u.clone().requires_grad_(),
+        dp.Diffusion(512, causal=True),
+        torch.ones(1, 1, 512),
+    )
+    grad, leaves = torch.ones_like(u), (v, *layer.parameters())
+
+    def spent(run: Callable[[], object]) -> float:
+        for _ in range(50):
+            run()
+        return 1e6 * statistics.median(clock(run) for _ in range(400))
+
+    with torch.no_grad():
+        forward, step = spent(lambda: layer(u)), spent(lambda: decode(one))
+    both = spent(lambda: torch.autograd.grad(layer(v), leaves, grad))
     return [
-        Row(f"{name} Diffusion layer / clone", ratio(lambda: plain(u), u.clone)),
-        Row(
-            f"{name} AdaptiveDiffusion / own traffic, forward",
-            ratio(lambda: adaptive(u), u.clone) / (3 / 2),
-            3.0,
-        ),
-        Row(
-            f"{name} AdaptiveDiffusion / own traffic, both ways",
-            ratio(there_and_back(adaptive, u), u.clone) / ((3 + 9) / 2),
-            3.0,
-        ),
-        Row(
-            f"{name} MultiscaleDiffusion / own traffic, forward",
-            ratio(lambda: multiscale(u), u.clone) / ((12 + 21 + 3) / 2),
-            3.0,
-        ),
+        Row("call of Diffusion on 1×2×64, µs", forward, 40),
+        Row("call of Diffusion on 1×2×64, both ways, µs", both, 120),
+        Row("one site of decoding, 1×1×512, µs", step, 50),
     ]
 
 
@@ -208,8 +258,10 @@ def table() -> list[Row]:
     rows.append(
         Row("bytes kept for backward, 8 steps / 1 step", saved_bytes(8) / saved_bytes(1), 1.0)
     )
-    rows += [row for shape in SHAPES for row in layer_rows(shape)]
-    return rows + alternating_rows()
+    for dtype in (torch.float32, torch.bfloat16):
+        for shape in (*SHAPES, *PRINTED):
+            rows += layer_rows(shape, dtype, judged=shape in SHAPES)
+    return [*rows, peak_row(), *call_rows(), *alternating_rows()]
 
 
 def main() -> int:
@@ -226,7 +278,7 @@ def main() -> int:
         if done.returncode:
             print("the kernels' tests fail: no speed is printed", file=sys.stderr)
             return 1
-    print(f"{torch.get_num_threads()} threads, float32, medians of {ROUNDS} interleaved pairs")
+    print(f"{torch.get_num_threads()} threads, medians of {ROUNDS} interleaved pairs")
     rows = table()
     for row in rows:
         print(row)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from importlib import import_module
 
 import torch
 from torch import Tensor
@@ -204,26 +205,17 @@ def check_problem(problem: Problem, u: Field) -> None:
         )
 
 
+_PATHS: dict[Method, Evolve] = {
+    Method.REFERENCE: reference.evolve,
+    Method.STENCIL: stencil.evolve,
+}
+"""The paths that were used so far; the others are imported when they are."""
+
+
 def _path(method: Method) -> Evolve:
-    if method is Method.REFERENCE:
-        return reference.evolve
-    if method is Method.STENCIL:
-        return stencil.evolve
-    if method is Method.FUSED:
-        from depthpde.operators.diffusion import fused
-
-        return fused.evolve
-    if method is Method.IMPLICIT:
-        from depthpde.operators.diffusion import implicit
-
-        return implicit.evolve
-    if method is Method.SPECTRAL:
-        from depthpde.operators.diffusion import spectral
-
-        return spectral.evolve
-    from depthpde.operators.diffusion import triton
-
-    return triton.evolve
+    if method not in _PATHS:
+        _PATHS[method] = import_module(f"depthpde.operators.diffusion.{method.value}").evolve
+    return _PATHS[method]
 
 
 def _has_triton() -> bool:

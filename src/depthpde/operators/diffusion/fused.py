@@ -40,6 +40,9 @@ LONGEST = 64
 """Steps of one filter; more are several filters, whose windows stay in the cache."""
 
 
+_NO_SUMS = {kind: torch.empty(0, 0, dtype=kind).numpy() for kind in (torch.float32, torch.float64)}
+
+
 def supports(u: Field, problem: Problem) -> bool:
     """Tell whether this path can do the problem."""
     return (
@@ -91,7 +94,9 @@ def _adjoint_uniform(
     chunks = -(-length // tile_length(batch, length))
     partial = torch.empty(batch * chunks, dim, dtype=ratio.dtype)
     out = _step(g, u, ratio, edges, problem, kind, u.dtype, partial)
-    return out, partial.reshape(batch, chunks, dim).mul_(problem.steps)
+    if problem.steps > 1:
+        partial *= problem.steps
+    return out, partial.reshape(batch, chunks, dim)
 
 
 def _adjoint_by_edge(
@@ -152,11 +157,11 @@ def _step(
     batch, length, dim = g.shape
     out = torch.empty(g.shape, dtype=dtype)
     tile = tile_length(batch, length)
-    sums = torch.empty(0, 0, dtype=ratio.dtype) if partial is None else partial
+    sums = _NO_SUMS[ratio.dtype] if partial is None else partial.numpy()
     launch(
         steps.step, batch * -(-length // tile), g.numel(),
         show(g), show(g if u is None else u), ratio.contiguous().numpy(), edge_array(edges),
-        show(out), sums.numpy(), (batch, length, dim), problem.dilation,
+        show(out), sums, (batch, length, dim), problem.dilation,
         problem.boundary is Boundary.PERIODIC, *scalars(ratio, *kind), tile,
     )  # fmt: skip
     return out
