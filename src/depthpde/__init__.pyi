@@ -57,6 +57,8 @@ from depthpde.models.position import Position as Position
 from depthpde.models.position import Route as Route
 from depthpde.models.vision import VisionTransformer as VisionTransformer
 from depthpde.operators.boundary import Boundary as Boundary
+from depthpde.operators.causal_conv import causal_conv1d as causal_conv1d
+from depthpde.operators.causal_conv import causal_conv1d_update as causal_conv1d_update
 from depthpde.operators.diffusion.diffusion_2d import diffuse_2d as diffuse_2d
 from depthpde.operators.diffusion.dispatch import Method as Method
 from depthpde.operators.diffusion.dispatch import diffuse as diffuse

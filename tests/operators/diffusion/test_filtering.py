@@ -16,6 +16,7 @@ from operators.diffusion import cases
 REFLECT = Problem(scheme=Scheme.EXPLICIT)
 REPEAT = Problem(scheme=Scheme.UPWIND)
 WRAP = Problem(boundary=Boundary.PERIODIC)
+ZEROS = Problem(scheme=Scheme.UPWIND, boundary=Boundary.FIXED)
 
 
 def copied_site(j: int, low: int, high: int, problem: Problem) -> int:
@@ -47,11 +48,13 @@ def dense(u, taps, edges, problem):
             high = i + 1
             while high < length and opened[high - 1]:
                 high += 1
-            if high - low == 1:
+            if high - low == 1 and problem is not ZEROS:
                 rows.append(u[b, i])
                 continue
-            sources = [copied_site(i + k - past, low, high, problem) for k in range(num_taps)]
-            rows.append((own * u[b, sources]).sum(dim=0))
+            places = [i + k - past for k in range(num_taps)]
+            sources = [copied_site(j, low, high, problem) for j in places]
+            there = torch.tensor([low <= j < high or problem is not ZEROS for j in places])
+            rows.append((own * u[b, sources] * there[:, None]).sum(dim=0))
     return torch.stack(rows).reshape(u.shape)
 
 
@@ -74,7 +77,9 @@ def pieces(u):
 
 
 @pytest.mark.parametrize("symmetric", [False, True])
-@pytest.mark.parametrize("problem", [REFLECT, REPEAT, WRAP], ids=["reflect", "repeat", "wrap"])
+@pytest.mark.parametrize(
+    "problem", [REFLECT, REPEAT, WRAP, ZEROS], ids=["reflect", "repeat", "wrap", "zeros"]
+)
 @pytest.mark.parametrize(
     ("length", "dim", "reach"),
     [(1, 1, 1), (2, 3, 5), (7, 17, 1), (9, 5, 40), (40, 3, 16), (150, 2, 5), (300, 16, 2)],

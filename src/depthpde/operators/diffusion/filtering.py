@@ -3,10 +3,10 @@
     y_i = Σ_k a_k (Eu)_{i+k−p},    a: [batch | 1, taps, dim]
 
 E continues every piece beyond its walls (`filters`): by reflection for the explicit scheme, by its
-first site for the upwind one, around the circle for periodic ends. A site between two walls, so
-every padded one, keeps its value to the bit. Linear in u and in the taps, so the operator and its
-adjoint are all that derivatives of any order need. CPU: numba; elsewhere, in forward mode and in
-exported programs: one gather a tap.
+first site for the upwind one, around the circle for periodic ends, by zeros for fixed ones. A site
+between two walls, so every padded one, keeps its value to the bit (between zeros it is filtered).
+Linear in u and in the taps, so the operator and its adjoint are all that derivatives of any order
+need. CPU: numba; elsewhere, in forward mode and in exported programs: one gather a tap.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ def continuation(problem: Problem) -> int:
     """Say how a piece goes on beyond its walls."""
     if problem.boundary is Boundary.PERIODIC:
         return filters.WRAP
+    if problem.boundary is Boundary.FIXED:
+        return filters.NOTHING
     return filters.REPEAT if problem.scheme is Scheme.UPWIND else filters.REFLECT
 
 
@@ -72,7 +74,8 @@ def pull(
     chunk = tile_length(batch, length)
     chunks, kind = -(-length // chunk), continuation(problem)
     partial = weights.new_empty(0 if u is None else batch * chunks, weights.shape[1], dim)
-    mirrored = kind != filters.REPEAT and torch.equal(weights, weights.flip(1))
+    centred = problem.scheme is not Scheme.UPWIND
+    mirrored = centred and torch.equal(weights, weights.flip(1))
     launch(
         filters.filter_adjoint, batch * chunks, g.numel(),
         show(grad), show(grad if u is None else u.detach().contiguous()), weights.numpy(),
@@ -100,8 +103,13 @@ def composite(u: Field, taps: Tensor, edges: Edges | None, problem: Problem) -> 
     sites = torch.arange(length, device=u.device)[None]
     out = torch.zeros_like(field)
     for k in range(taps.shape[1]):
-        source = _sources(sites + k - past, low, high, kind)[..., None]
-        out = out + weights[:, k, None] * field.gather(1, source.expand(*u.shape))
+        j = sites + k - past
+        brought = field.gather(1, _sources(j, low, high, kind)[..., None].expand(*u.shape))
+        if kind == filters.NOTHING:
+            brought = torch.where(((low <= j) & (j < high))[..., None], brought, 0.0)
+        out = out + weights[:, k, None] * brought
+    if kind == filters.NOTHING:
+        return as_dtype(out, u.dtype)
     return torch.where((high - low == 1)[..., None], u, as_dtype(out, u.dtype))
 
 
@@ -121,7 +129,7 @@ def _sources(j: Tensor, low: Tensor, high: Tensor, kind: int) -> Tensor:
     n = high - low
     if kind == filters.WRAP:
         return low + (j - low) % n
-    if kind == filters.REPEAT:
+    if kind in (filters.REPEAT, filters.NOTHING):
         return torch.minimum(torch.maximum(j, low), high - 1)
     j = (j - low) % (2 * n)
     return low + torch.minimum(j, 2 * n - 1 - j)

@@ -7,6 +7,7 @@ E continues every piece beyond its walls, each site beyond being a copy of one w
     REFLECT   … u_1 u_0 | u_0 u_1 …   at any distance (period 2n): no-flux walls for symmetric taps
     REPEAT    … u_0 u_0 | u_0 u_1 …   the first site stands for all before it: causal taps
     WRAP      … u_{n−2} u_{n−1} | u_0 u_1 …   periodic
+    NOTHING   … 0 0 | u_0 u_1 …   zeros, as a convolution has them
 
 Adjoint: z = Eᵀ Fᵀ g gathers, for each site, the flipped filter at all of its copies; away from
 walls that is the flipped filter alone, and for symmetric taps under REFLECT (or WRAP) the filter
@@ -209,7 +210,7 @@ def apply_filter(u, taps, edges, out, shape, past, kind, chunk, first, last):  #
         while i < stop:
             low, high = piece(i, num_taps, TILE + num_taps, length, edges, row, kind == WRAP)
             n = min(stop, high, i + TILE) - i
-            if high - low == 1:
+            if high - low == 1 and kind != NOTHING:
                 _keep(u, out, base + i * dim, dim)
                 i += 1
                 continue
@@ -250,7 +251,7 @@ def filter_adjoint(  # type: ignore[no-untyped-def]
         while i < stop:
             low, high = piece(i, num_taps, TILE + num_taps, length, edges, row, kind == WRAP)
             n = min(stop, high, i + TILE) - i
-            if high - low == 1:
+            if high - low == 1 and kind != NOTHING:
                 _keep(g, out, base + i * dim, dim)
                 i += 1
                 continue
@@ -261,7 +262,7 @@ def filter_adjoint(  # type: ignore[no-untyped-def]
                 if summing:
                     _fill(field, u, base + d, dim, count, i, n, past, future, low, high, kind)
                     _correlate(window, before, field, num_taps, n, sums, d * groups)
-            if continued == NOTHING:
+            if continued == NOTHING and kind != NOTHING:
                 for j in range(i, i + n):
                     if j < low + num_taps or j >= high - num_taps:
                         _gather(g, own, out, base, dim, j, low, high, past, kind, line)

@@ -1,0 +1,139 @@
+"""Short causal convolutions on the CPU, by the argument names of the causal-conv1d package.
+
+    y_{d,t} = act(b_d + Σ_k w_{d,k} x_{d,t−K+1+k}),    k = 0 … K − 1,  zeros before the beginning
+
+What Mamba and its kin do before their scan. The layout is theirs, [batch, dim, length]; a tensor
+that is a transposed [batch, length, dim] is used as it lies. Cost: the filter of
+`diffusion/filters`, one read and one write each way, and one pass more for the activation.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from depthpde.errors import check_name
+from depthpde.operators.boundary import Boundary
+from depthpde.operators.diffusion.filtering import convolve
+from depthpde.operators.diffusion.problem import Problem
+from depthpde.operators.stability import Scheme
+
+_ZEROS_BEFORE = Problem(scheme=Scheme.UPWIND, boundary=Boundary.FIXED)
+
+
+def causal_conv1d(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    seq_idx: Tensor | None = None,
+    initial_states: Tensor | None = None,
+    return_final_states: bool = False,
+    activation: str | None = None,
+    cu_seqlens: Tensor | None = None,
+) -> Tensor | tuple[Tensor, Tensor]:
+    """Convolve every feature with its own few taps over the past.
+
+        >>> import torch, depthpde as dp
+        >>> dp.causal_conv1d(torch.randn(2, 8, 20), torch.randn(8, 4), activation="silu").shape
+        torch.Size([2, 8, 20])
+
+    Args:
+        x: [batch, dim, length].
+        weight: [dim, width]; the last tap is the site's own.
+        bias: [dim].
+        seq_idx: One number per packed sequence, [batch, length]; different numbers do not mix.
+        initial_states: What came before, [batch, dim, width − 1]; zeros by default.
+        return_final_states: Also return the last width − 1 inputs, to go on from.
+        activation: None, "silu" or "swish".
+        cu_seqlens: Where packed sequences begin and the last ends, [sequences + 1], for a batch
+            of one; use it or `seq_idx`.
+    """
+    _check(x, weight, seq_idx, initial_states, activation)
+    if cu_seqlens is not None:
+        seq_idx = _numbered(x, seq_idx, cu_seqlens)
+    if seq_idx is not None and initial_states is not None:
+        raise ValueError(
+            "`initial_states` must be left out with packed sequences, got both: every packed "
+            "sequence begins with zeros; run the first one alone"
+        )
+    past = weight.shape[1] - 1
+    field = x if initial_states is None else torch.cat((initial_states.to(x.dtype), x), dim=2)
+    edges = None if seq_idx is None else seq_idx[:, 1:] == seq_idx[:, :-1]
+    out = convolve(field.mT, weight.mT[None], edges, _ZEROS_BEFORE)
+    out = out if initial_states is None else out[:, past:]
+    out = out if bias is None else out + bias.to(out.dtype)
+    out = (out if activation is None else F.silu(out)).mT
+    if not return_final_states:
+        return out
+    missing = max(0, past - field.shape[2])
+    return out, F.pad(field, (missing, 0))[:, :, field.shape[2] + missing - past :]
+
+
+def causal_conv1d_update(
+    x: Tensor,
+    conv_state: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    activation: str | None = None,
+) -> Tensor:
+    """Go on by one site, and move the state along, in place.
+
+    Args:
+        x: The new inputs, [batch, dim].
+        conv_state: The inputs before, [batch, dim, width − 1 or more]; changed.
+        weight: [dim, width].
+        bias: [dim].
+        activation: None, "silu" or "swish".
+    """
+    past = weight.shape[1] - 1
+    if conv_state.ndim != 3 or conv_state.shape[:2] != x.shape or conv_state.shape[2] < past:
+        raise ValueError(
+            f"`conv_state` must have shape [batch, dim, width − 1] = {[*x.shape, past]} or more "
+            f"sites, got {list(conv_state.shape)}; pad it with zeros on the left"
+        )
+    _check(x[..., None], weight, None, None, activation)
+    seen = torch.cat((conv_state, x[..., None].to(conv_state.dtype)), dim=2)
+    out = (seen[:, :, -past - 1 :] * weight).sum(dim=2)
+    out = (out if bias is None else out + bias).to(x.dtype)
+    conv_state.copy_(seen[:, :, 1:])
+    return out if activation is None else F.silu(out)
+
+
+def _check(
+    x: Tensor,
+    weight: Tensor,
+    seq_idx: Tensor | None,
+    initial_states: Tensor | None,
+    activation: str | None,
+) -> None:
+    if x.ndim != 3 or weight.ndim != 2 or weight.shape[0] != x.shape[1]:
+        raise ValueError(
+            "`x` must be [batch, dim, length] and `weight` [dim, width] of the same dim, got "
+            f"{list(x.shape)} and {list(weight.shape)}; transpose a field [batch, length, dim]"
+        )
+    batch, dim, length = x.shape
+    if activation is not None:
+        check_name("activation", activation, ("silu", "swish"))
+    if seq_idx is not None and tuple(seq_idx.shape) != (batch, length):
+        raise ValueError(
+            f"`seq_idx` must have shape [batch, length] = {[batch, length]}, "
+            f"got {list(seq_idx.shape)}"
+        )
+    wanted = (batch, dim, weight.shape[1] - 1)
+    if initial_states is not None and tuple(initial_states.shape) != wanted:
+        raise ValueError(
+            f"`initial_states` must have shape [batch, dim, width − 1] = {list(wanted)}, "
+            f"got {list(initial_states.shape)}"
+        )
+
+
+def _numbered(x: Tensor, seq_idx: Tensor | None, cu_seqlens: Tensor) -> Tensor:
+    """Give every site the number of its packed sequence."""
+    if seq_idx is not None or x.shape[0] != 1:
+        raise ValueError(
+            "`cu_seqlens` must stand for `seq_idx` in a batch of one, got "
+            f"{'both' if seq_idx is not None else f'a batch of {x.shape[0]}'}; use seq_idx"
+        )
+    sites = torch.arange(x.shape[2], device=x.device)
+    return torch.searchsorted(cu_seqlens[1:].to(sites.dtype), sites, right=True)[None]

@@ -1,0 +1,99 @@
+"""Short causal convolutions against torch's own, packed, continued and one site at a time."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from depthpde import causal_conv1d, causal_conv1d_update
+
+DTYPE = torch.float64
+
+
+def inputs(width=4, batch=2, dim=5, length=23, dtype=DTYPE):
+    generator = torch.Generator().manual_seed(width)
+    shapes = ((batch, dim, length), (dim, width), (dim,))
+    return [torch.randn(each, generator=generator, dtype=DTYPE).to(dtype) for each in shapes]
+
+
+def plain(x, weight, bias=None, activation=None):
+    padded = F.pad(x, (weight.shape[1] - 1, 0))
+    out = F.conv1d(padded, weight[:, None], bias, groups=x.shape[1])
+    return out if activation is None else F.silu(out)
+
+
+@pytest.mark.parametrize("activation", [None, "silu", "swish"])
+@pytest.mark.parametrize("width", [1, 2, 3, 4])
+def test_equals_torch_in_value_and_every_gradient(width, activation):
+    leaves = [each.requires_grad_() for each in inputs(width)]
+    results = []
+    for run in (causal_conv1d, plain):
+        out = run(*leaves, activation=activation)
+        results.append([out, *torch.autograd.grad(out.sin().sum(), leaves)])
+    for got, wanted in zip(*results, strict=True):
+        torch.testing.assert_close(got, wanted, rtol=0, atol=1e-12)
+
+
+def test_packed_sequences_do_not_mix_however_they_are_named():
+    x, weight, bias = inputs(batch=1)
+    apart = torch.cat([plain(part, weight, bias) for part in x.split([1, 2, 13, 7], dim=2)], dim=2)
+    numbers = torch.tensor([[0] + [1] * 2 + [2] * 13 + [3] * 7])
+    starts = torch.tensor([0, 1, 3, 16, 23], dtype=torch.int32)
+    for named in ({"seq_idx": numbers}, {"cu_seqlens": starts}):
+        torch.testing.assert_close(causal_conv1d(x, weight, bias, **named), apart)
+
+
+def test_goes_on_from_a_state_in_parts_and_by_single_sites():
+    x, weight, bias = inputs()
+    whole = plain(x, weight, bias, "silu")
+    first, state = causal_conv1d(
+        x[:, :, :2], weight, bias, return_final_states=True, activation="silu"
+    )
+    assert state.shape == (2, 5, 3)
+    second, state = causal_conv1d(
+        x[:, :, 2:9], weight, bias, initial_states=state, return_final_states=True,
+        activation="silu",
+    )  # fmt: skip
+    rest = [
+        causal_conv1d_update(x[:, :, t], state, weight, bias, "silu") for t in range(9, x.shape[2])
+    ]
+    got = torch.cat((first, second, torch.stack(rest, dim=2)), dim=2)
+    torch.testing.assert_close(got, whole, rtol=0, atol=1e-13)
+    assert torch.equal(state, x[:, :, -3:])
+
+
+def test_bfloat16_is_near_float64():
+    x, weight, bias = inputs(dtype=torch.bfloat16)
+    out = causal_conv1d(x, weight, bias, activation="silu")
+    wanted = plain(x.double(), weight.double(), bias.double(), "silu")
+    assert out.dtype is torch.bfloat16
+    assert (out.double() - wanted).abs().max() <= 2 * torch.finfo(
+        out.dtype
+    ).eps * wanted.abs().max()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"x": torch.zeros(2, 4, 6)}, r"same dim, got \[2, 4, 6\] and \[5, 4\]; transpose"),
+        ({"activation": "relu"}, "`activation` must be one of silu, swish, got 'relu'"),
+        ({"seq_idx": torch.zeros(1, 23)}, r"`seq_idx` must have shape .* \[2, 23\], got \[1, 23\]"),
+        ({"initial_states": torch.zeros(2, 5, 4)}, r"= \[2, 5, 3\], got \[2, 5, 4\]"),
+        ({"cu_seqlens": torch.tensor([0, 23])}, "in a batch of one, got a batch of 2; use seq_idx"),
+        (
+            {"seq_idx": torch.zeros(2, 23), "initial_states": torch.zeros(2, 5, 3)},
+            "`initial_states` must be left out with packed sequences, got both",
+        ),
+    ],
+)
+def test_refuses_what_does_not_fit(change, message):
+    x, weight, _ = inputs()
+    with pytest.raises(ValueError, match=message):
+        causal_conv1d(**({"x": x, "weight": weight} | change))
+
+
+def test_the_update_refuses_a_state_that_is_too_short():
+    x, weight, _ = inputs()
+    with pytest.raises(ValueError, match=r"= \[2, 5, 3\] or more sites, got \[2, 5, 2\]; pad"):
+        causal_conv1d_update(x[:, :, 0], torch.zeros(2, 5, 2), weight)
