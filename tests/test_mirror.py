@@ -74,7 +74,15 @@ ELSEWHERE = {
     "papers/measurements": {"depth": "papers/test_depth_limit.py"},
     "records": {"ungrouped": "records/test_results.py"},
     "runs": {"stages": "runs/test_execute.py"},
-    "simulator": {"block": "simulator/test_learned.py"},
+    "simulator": {"block": "simulator/test_learned.py", "system": "simulator/test_systems.py"},
+    "solvers": {
+        "backend": "simulator/test_simulate.py",
+        "blow_up": "solvers/test_integrate.py",
+        "trajectory": "solvers/test_integrate.py",
+    },
+    "solvers/steppers": dict.fromkeys(
+        ("embedded", "fixed", "stepper"), "solvers/steppers/test_methods.py"
+    ),
     "sweeps": {
         "executor": "sweeps/test_sweep.py",
         "ray_connection": "sweeps/test_ray_cluster.py",

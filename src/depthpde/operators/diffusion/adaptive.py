@@ -21,7 +21,7 @@ import math
 import torch
 from torch import Tensor
 
-from depthpde.operators.diffusion.lanes import (
+from depthpde.operators.diffusion.kernels.lanes import (
     fma,
     get,
     load,
@@ -37,9 +37,7 @@ from depthpde.operators.diffusion.lanes import (
     width,
     zeros,
 )
-from depthpde.operators.diffusion.operator import build
-from depthpde.operators.diffusion.problem import Problem, accumulation_dtype, as_dtype, sum_to
-from depthpde.operators.diffusion.threads import (
+from depthpde.operators.diffusion.kernels.threads import (
     aligned,
     edge_array,
     inline,
@@ -47,7 +45,9 @@ from depthpde.operators.diffusion.threads import (
     launch,
     tile_length,
 )
-from depthpde.operators.diffusion.walls import is_open, row_of
+from depthpde.operators.diffusion.kernels.walls import is_open, row_of
+from depthpde.operators.diffusion.operator import build
+from depthpde.operators.diffusion.problem import Problem, accumulation_dtype, as_dtype, sum_to
 from depthpde.operators.laplacian import difference, divergence
 from depthpde.operators.stability import Scheme
 from depthpde.shapes import Edges, Field

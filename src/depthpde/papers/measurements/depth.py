@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from depthpde.models.pretrained import Pretrained
-from depthpde.papers.judgement import slope
+from depthpde.papers.claims import slope
 from depthpde.papers.measurements.observation import first_batch, split_of, trained_model
 from depthpde.records.record import Record
 from depthpde.runs.run import RunConfig
