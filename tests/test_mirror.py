@@ -23,6 +23,14 @@ NOT_TESTED = {
 }
 
 ELSEWHERE = {
+    "audit": dict.fromkeys(
+        ("answer", "batch", "page", "question", "report", "runner", "subject", "trace", "trial"),
+        "audit/test_audit.py",
+    ),
+    "audit/questions": dict.fromkeys(
+        ("cache", "future", "memory", "neighbour", "packing", "padding", "table"),
+        "audit/test_faults.py",  # every question finds its seeded faults there
+    ),
     "cli": {"subject": "cli/test_doctor.py"},
     "data": {"drawing": "data/test_counter.py", "task": "data/test_tasks.py"},
     "data/recipes": {

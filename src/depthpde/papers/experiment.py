@@ -30,6 +30,8 @@ ORDER = (
     "points were written down after these runs existed"
 )
 """What a reader must know of claims that were judged by committed runs."""
+DYNAMICS = "dynamics.json"
+"""What was measured of a run, beside its record."""
 Log = Callable[[str], None]
 Key = tuple[str, str, int]
 """Task, variant and seed."""

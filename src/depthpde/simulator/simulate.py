@@ -24,7 +24,7 @@ from depthpde.solvers.backend import is_peer, solve_by_peer
 from depthpde.solvers.blow_up import BlowUpError, explain
 from depthpde.solvers.checkpointing import Noting, replay
 from depthpde.solvers.events import Event
-from depthpde.solvers.follow import Run, Watching
+from depthpde.solvers.follow import Integration, Watching
 from depthpde.solvers.integrate import check_times, integrate
 from depthpde.solvers.steppers.fixed import DoublingStepper, FixedStepper
 from depthpde.solvers.steppers.methods import AUTO, ORDERS, build_stepper, choose_method
@@ -140,7 +140,7 @@ def simulate(
         events=events, max_steps=max_steps, strict=strict, progress=progress,
         dense=tolerance is not None if dense is None else dense,
     )  # fmt: skip
-    run = Run.begin(u, clock, watching, statistics=statistics)
+    run = Integration.begin(u, clock, watching, statistics=statistics)
     kind = check_one_of("gradient", gradient, GradientMethod)
     _check_gradient(kind, events, tolerance, name)
     why, steps = "", substeps or 1

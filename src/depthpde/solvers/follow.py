@@ -45,7 +45,7 @@ class Watching:
 
 
 @dataclass(slots=True, kw_only=True)
-class Run:
+class Integration:
     """A run on its way: what was recorded, and how it stands."""
 
     clock: list[float]
@@ -77,7 +77,7 @@ class Run:
         *,
         statistics: Statistics,
         ceiling: float | None = None,
-    ) -> Run:
+    ) -> Integration:
         """Begin at a field, which must be finite."""
         if not bool(u0.detach().isfinite().all()):
             raise ValueError(

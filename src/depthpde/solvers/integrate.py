@@ -13,7 +13,7 @@ from torch import Tensor
 from depthpde.errors import check_name, check_one_of, check_positive
 from depthpde.shapes import Field
 from depthpde.solvers.blow_up import BlowUpError, blow_up_ceiling, explain
-from depthpde.solvers.follow import Run, Watching
+from depthpde.solvers.follow import Integration, Watching
 from depthpde.solvers.splitting import Splitting
 from depthpde.solvers.steppers.fixed import FixedStepper
 from depthpde.solvers.steppers.methods import AUTO, ORDERS, build_stepper, choose_method
@@ -76,7 +76,7 @@ def integrate(
     watching = watching or Watching(dense=chosen)
     statistics = Statistics()
     counted = tuple(statistics.count(term) for term in terms)
-    run = Run.begin(u0, clock, watching, statistics=statistics, ceiling=ceiling)
+    run = Integration.begin(u0, clock, watching, statistics=statistics, ceiling=ceiling)
     names = tuple(term.name for term in terms)
     if not chosen:
         tableau = find_tableau(method)

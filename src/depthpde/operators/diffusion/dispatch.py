@@ -205,6 +205,14 @@ def check_problem(problem: Problem, u: Field) -> None:
         )
 
 
+_MODULES = {
+    Method.FUSED: "depthpde.operators.diffusion.fused",
+    Method.IMPLICIT: "depthpde.operators.diffusion.implicit",
+    Method.SPECTRAL: "depthpde.operators.diffusion.spectral",
+    Method.TRITON: "depthpde.operators.diffusion.triton",
+}
+"""Paths that are imported when they are first used."""
+
 _PATHS: dict[Method, Evolve] = {
     Method.REFERENCE: reference.evolve,
     Method.STENCIL: stencil.evolve,
@@ -214,7 +222,7 @@ _PATHS: dict[Method, Evolve] = {
 
 def _path(method: Method) -> Evolve:
     if method not in _PATHS:
-        _PATHS[method] = import_module(f"depthpde.operators.diffusion.{method.value}").evolve
+        _PATHS[method] = import_module(_MODULES[method]).evolve
     return _PATHS[method]
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from depthpde.papers.experiment import Case
+from depthpde.papers.experiment import DYNAMICS, Case
 from depthpde.records.evidence import Evidence
 from depthpde.records.record import Record, State
 from depthpde.sweeps.grid import Plan, Variant, bases
@@ -40,8 +40,6 @@ SYSTEMS: dict[str, dict[str, Any]] = {
     SIMULATOR: {"simulator": {"method": "lie", "steps": 1, "diffusion": 0.1}},
 }
 """How each system goes through depth: fields of its runs."""
-DYNAMICS = "dynamics.json"
-"""What was measured of a run, beside its record."""
 SEEDS = {Scale.QUICK: 3, Scale.MINI: 6, Scale.FULL: 6}
 LOOKS: dict[Scale, dict[str, int]] = {
     Scale.QUICK: {"examples": 16, "informed": 512, "tangents": 2},

@@ -29,7 +29,7 @@ from depthpde.models.classifier import Classifier
 from depthpde.models.language import LanguageModel
 from depthpde.models.pretrained import CONFIG, Pretrained
 from depthpde.models.vision import VisionTransformer
-from depthpde.papers.ablation.variants import DYNAMICS
+from depthpde.papers.experiment import DYNAMICS
 from depthpde.records.record import Record
 from depthpde.runs.execute import MODEL, ensure_prepared
 from depthpde.runs.run import RunConfig
