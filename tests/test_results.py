@@ -59,7 +59,7 @@ def test_effects_are_plain_means_of_paired_differences(report):
     """Whatever rule judges them: mean over seeds of variant − baseline, by other code."""
     checked = 0
     for path in sorted((report.page.parent / "tables").glob("*.csv")):
-        rows = list(csv.DictReader(path.open(encoding="utf-8", newline="")))
+        rows = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
         if not rows or "difference" not in rows[0]:
             continue
         grid = next(each.evidence for each in report.chapters if _stem(each) == path.stem)

@@ -19,7 +19,8 @@ def test_the_findings_are_written_with_every_variant_and_length(tmp_path):
     assert stored_findings(EXPERIMENT, tmp_path) == found
     (rows,) = found.tables.values()
     assert len(rows) == len(lines) == 11
-    assert "after embedding at most" in found.claims[0].finding
+    assert found.claims[0].finding.startswith("at most ")
+    assert "(after embedding, length " in found.claims[0].finding
 
 
 def test_refuses_no_rounds(tmp_path):

@@ -37,7 +37,7 @@ def test_findings_are_read_with_their_numbers(shared_results):
     (found,) = read_results(shared_results).findings
     first = found.claims[0]
     assert (found.name, first.verdict, first.n, first.interval) == (
-        "coupling", "confirmed", 30, (1.6, 2.0),
+        "coupling", "supported", 30, (1.6, 2.0),
     )  # fmt: skip
 
 

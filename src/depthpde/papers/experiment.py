@@ -31,7 +31,7 @@ ORDER = (
 )
 """What a reader must know of claims that were judged by committed runs."""
 DYNAMICS = "dynamics.json"
-"""What was measured of a run, beside its record."""
+"""What was measured of a run's weights, beside its record."""
 Log = Callable[[str], None]
 Key = tuple[str, str, int]
 """Task, variant and seed."""
