@@ -25,15 +25,13 @@ from pathlib import Path
 import torch
 import transformers
 
-from depthpde.audit.answer import MARKS, Answer, Isolation
-from depthpde.audit.audit import audit
-from depthpde.audit.questions.table import QUESTIONS
-from depthpde.audit.report import AuditReport
-from depthpde.files import write_whole
+import depthpde as dp
 from tiny_models import KINDS, build, model_types, quiet_library
 
 PAGE = Path(__file__).parents[1] / "docs" / "audit.md"
 BEGIN, END = "<!-- audit: made by benchmarks/audit.py -->", "<!-- audit: end -->"
+QUESTIONS = ("future", "padding", "packing", "cache", "neighbour", "memory")
+MARKS = {each: each.mark for each in dp.Isolation}
 BUILT = 0.75
 """Share of the listed types."""
 SECONDS = 300.0
@@ -45,7 +43,7 @@ class Row:
 
     kind: str
     name: str
-    report: AuditReport | None
+    report: dp.AuditReport | None
     unbuilt: str = ""
     """Why it could not be built."""
     crash: str = ""
@@ -74,7 +72,9 @@ def _examine(kind: str, name: str, class_name: str) -> Row:
         return Row(kind, name, None, unbuilt=" ".join(str(error).split())[:120])
     try:
         with quiet_library():
-            return Row(kind, name, audit(model, batch, causal=True if kind == "causal" else None))
+            return Row(
+                kind, name, dp.audit(model, batch, causal=True if kind == "causal" else None)
+            )
     except Exception:
         return Row(kind, name, None, crash=traceback.format_exc(limit=-2))
 
@@ -118,12 +118,12 @@ def _leaks(rows: Sequence[Row]) -> str:
     ]
     for row in rows:
         for each in row.report.answers if row.report else ():
-            if each.verdict is Isolation.LEAK:
+            if each.verdict is dp.Isolation.LEAK:
                 lines.append(f"| {row.kind} | {row.name} | {each.name} | {_cells(each)} |")
     return "\n".join(lines)
 
 
-def _cells(answer: Answer) -> str:
+def _cells(answer: dp.Answer) -> str:
     what = answer.detail.removesuffix(" moves the output")
     return f"{what} | `{answer.module}` ({answer.kind}) | {answer.size:.1g}"
 
@@ -173,7 +173,11 @@ def main() -> int:
     differ = changed(rows, page)
     if arguments.fill:
         before, rest = page.split(BEGIN)
-        write_whole(PAGE, f"{before}{BEGIN}\n\n{text}\n\n{END}{rest.split(END)[1]}")
+        beside = PAGE.with_suffix(".partial")
+        beside.write_text(
+            f"{before}{BEGIN}\n\n{text}\n\n{END}{rest.split(END)[1]}", encoding="utf-8"
+        )
+        beside.replace(PAGE)
     built = sum(row.report is not None for row in rows) / len(rows)
     crashes = [row for row in rows if row.crash]
     for row in crashes:

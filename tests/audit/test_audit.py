@@ -75,7 +75,7 @@ def test_rounding_is_told_from_a_leak():
 
 def test_layers_take_part_away_from_the_identity():
     model = healthy("plain")
-    model.ln_f = nn.Sequential(model.ln_f, dp.Diffusion(16))
+    model.ln_f = nn.Sequential(model.ln_f, dp.Diffusion(16, initial_ratio=0.0))
     assert not model.ln_f[1].ratio.detach().any()
     assert audit(model, ids(), questions=["future"], causal=True)["future"].module == "ln_f.1"
     model.ln_f[1] = dp.Diffusion(16, causal=True)
@@ -130,3 +130,17 @@ def test_a_batch_the_model_cannot_take_is_one_sentence(name):
     with pytest.raises(ValueError, match=r"^`batch` must [^\n]*$"):
         audit(model, BATCHES[name])
     assert snapshot(model) == before
+
+
+class FailsInTraining(nn.Linear):
+    def forward(self, u):
+        if self.training:
+            raise RuntimeError("no training here")
+        return super().forward(u)
+
+
+def test_train_mode_that_cannot_be_run_is_a_note():
+    model = nn.Sequential(nn.Embedding(29, 4), FailsInTraining(4, 4))
+    answer = audit(model, ids(), questions=["memory"])["memory"]
+    assert answer.verdict is Isolation.ISOLATED
+    assert "no training here" in answer.notes[0]

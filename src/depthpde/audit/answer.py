@@ -19,14 +19,10 @@ class Isolation(StrEnum):
     NOT_APPLICABLE = "does not apply"
     """The question cannot be asked, for a reason that is given."""
 
-
-MARKS = {
-    Isolation.ISOLATED: "✓",
-    Isolation.LEAK: "✗",
-    Isolation.BY_DESIGN: "·",
-    Isolation.NOT_APPLICABLE: "–",
-}
-"""A sign beside the word, so that no verdict is told by colour alone."""
+    @property
+    def mark(self) -> str:
+        """A sign beside the word, so that no verdict is told by colour alone."""
+        return {"isolated": "✓", "leak": "✗", "by design": "·"}.get(self.value, "–")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from depthpde.audit.answer import MARKS, Answer, Isolation, sentence
+from depthpde.audit.answer import Answer, Isolation, sentence
 from depthpde.audit.questions.table import QUESTIONS
 from depthpde.pages.resources import read_text
 from depthpde.pages.templates import render_document
@@ -27,6 +27,5 @@ def render_page(model: str, found: str, answers: Sequence[Answer]) -> str:
         leaks=any(each.verdict is Isolation.LEAK for each in answers),
         answers=answers,
         asks={name: each.asks for name, each in QUESTIONS.items()},
-        marks=MARKS,
         sentence=sentence,
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from depthpde import __version__
-from depthpde.audit.answer import MARKS, Answer, Isolation, sentence
+from depthpde.audit.answer import Answer, Isolation, sentence
 from depthpde.audit.page import render_page
 from depthpde.files import write_whole
 
@@ -53,7 +53,7 @@ class AuditReport:
         """Return a table that a person can read."""
         lines = [f"{self.model}: {self.found}"]
         for each in self.answers:
-            verdict = f"{MARKS[each.verdict]} {each.verdict.value}"
+            verdict = f"{each.verdict.mark} {each.verdict.value}"
             lines.append(f"  {each.name:<11}{verdict:<17}{sentence(each)}")
         return "\n".join(lines)
 
