@@ -1,8 +1,8 @@
 import pytest
 
 import depthpde as dp
-from audit.faults import healthy
-from audit.test_audit import ids, leaking
+from isolation.faults import healthy
+from isolation.test_audit import ids, leaking
 
 
 def test_a_healthy_model_passes_and_gives_its_report():
@@ -13,3 +13,8 @@ def test_a_healthy_model_passes_and_gives_its_report():
 def test_a_leak_fails_with_the_whole_table():
     with pytest.raises(AssertionError, match=r"future +✗ leak[^\n]*h\.0\.mlp"):
         dp.testing.assert_isolated(leaking(), ids(), causal=True)
+
+
+def test_the_function_is_not_hidden_by_a_folder_of_its_name():
+    assert dp.Isolation.LEAK.mark == "✗"  # loads the folder first
+    assert not dp.audit(healthy("gpt2"), ids()).leaks

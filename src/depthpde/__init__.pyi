@@ -5,10 +5,6 @@ A public name is one line. `name = OTHER` publishes a constant under a shorter n
 
 from depthpde import measures as measures
 from depthpde import testing as testing
-from depthpde.audit.answer import Answer as Answer
-from depthpde.audit.answer import Isolation as Isolation
-from depthpde.audit.audit import audit as audit
-from depthpde.audit.report import AuditReport as AuditReport
 from depthpde.data.batching import Batches as Batches
 from depthpde.data.batching import Cursor as Cursor
 from depthpde.data.catalog import load as load
@@ -34,6 +30,10 @@ from depthpde.insertion.family import into as into
 from depthpde.insertion.family import out_of as out_of
 from depthpde.insertion.insert import insert as insert
 from depthpde.insertion.insertion import Insertion as Insertion
+from depthpde.isolation.answer import Answer as Answer
+from depthpde.isolation.answer import Isolation as Isolation
+from depthpde.isolation.audit import audit as audit
+from depthpde.isolation.report import AuditReport as AuditReport
 from depthpde.layers.controls import Blur as Blur
 from depthpde.layers.controls import DepthwiseConv as DepthwiseConv
 from depthpde.layers.controls import ExponentialAverage as ExponentialAverage

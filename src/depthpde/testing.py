@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from depthpde.audit.report import AuditReport
+    from depthpde.isolation.report import AuditReport
 
 
 def assert_isolated(
@@ -32,7 +32,7 @@ def assert_isolated(
         >>> def test_my_model_is_isolated():
         ...     dp.testing.assert_isolated(build(), tokens, causal=True)
     """
-    from depthpde.audit.audit import audit
+    from depthpde.isolation.audit import audit
 
     report = audit(model, batch, causal=causal, questions=questions, segments=segments)
     if report.leaks:

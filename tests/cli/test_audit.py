@@ -46,7 +46,7 @@ def test_a_leak_exits_1_names_its_module_and_writes_the_page(capsys, tmp_path):
 
 
 def test_a_saved_model_is_loaded_with_its_head(capsys):
-    from audit.faults import healthy
+    from isolation.faults import healthy
 
     healthy("gpt2").save_pretrained("gpt2")
     assert main(["audit", "--hf", "gpt2"]) == 0
@@ -56,7 +56,7 @@ def test_a_saved_model_is_loaded_with_its_head(capsys):
 
 
 def test_one_of_our_own_checkpoints_is_audited(capsys):
-    from audit.faults import healthy
+    from isolation.faults import healthy
 
     healthy("ours").save_pretrained("ours")
     assert main(["audit", "--checkpoint", "ours"]) == 0

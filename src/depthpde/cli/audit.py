@@ -56,8 +56,8 @@ def run(arguments: argparse.Namespace) -> int:
     Returns:
         0 if nothing leaks, 1 if something does.
     """
-    from depthpde.audit.audit import audit
     from depthpde.errors import check_positive
+    from depthpde.isolation.audit import audit
 
     length = check_positive("--length", arguments.length)
     if arguments.out is not None and arguments.out.is_dir():

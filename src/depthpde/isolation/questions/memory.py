@@ -10,11 +10,11 @@ from dataclasses import replace
 
 import torch
 
-from depthpde.audit.question import Question
-from depthpde.audit.runner import Call, Run, single
-from depthpde.audit.subject import AuditSubject, where_rows
-from depthpde.audit.trace import ModuleCall
-from depthpde.audit.trial import Trial
+from depthpde.isolation.question import Question
+from depthpde.isolation.runner import AuditRun, Call, single
+from depthpde.isolation.subject import AuditSubject, where_rows
+from depthpde.isolation.trace import ModuleCall
+from depthpde.isolation.trial import Trial
 
 TRAINING = "train mode without dropout"
 
@@ -40,14 +40,14 @@ def _trials(subject: AuditSubject) -> Iterator[Trial]:
             call(before)  # type: ignore[arg-type]
             call(batch)
 
-        twice = Run(calls=calls, rows=plain.rows, length=plain.length, live=True)
+        twice = AuditRun(calls=calls, rows=plain.rows, length=plain.length, live=True)
         yield Trial(what=what, reference=plain, other=twice, compares="all")
     trained = single(batch, training=True)
     if not _is_random(subject, trained):
         yield Trial(what=TRAINING, reference=single(batch), other=trained, compares="all")
 
 
-def _is_random(subject: AuditSubject, run: Run) -> bool:
+def _is_random(subject: AuditSubject, run: AuditRun) -> bool:
     """Tell whether train mode draws random numbers beside dropout, as masks of time do."""
     try:
         first = subject.runner.outputs(run)

@@ -8,10 +8,10 @@ from itertools import islice
 
 import torch
 
-from depthpde.audit.answer import Answer, Isolation
-from depthpde.audit.subject import AuditSubject
-from depthpde.audit.trace import ModuleCall
-from depthpde.audit.trial import TOLERANCE, Trial, find_source, moves, size_of_move
+from depthpde.isolation.answer import Answer, Isolation
+from depthpde.isolation.subject import AuditSubject
+from depthpde.isolation.trace import ModuleCall
+from depthpde.isolation.trial import TOLERANCE, Trial, find_source, moves, size_of_move
 
 OWN_TOLERANCE = {torch.float64: TOLERANCE, torch.float32: 1e-5}
 COARSE_TOLERANCE = 1e-2

@@ -14,17 +14,17 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from depthpde.audit.batch import CallBatch, Sequence
-from depthpde.audit.modes import NoDropout, in_float64, wide_weights, widen, without_fast_path
-from depthpde.audit.snapshot import MemorySnapshot
-from depthpde.audit.trace import ModuleCall, floats, tracing
 from depthpde.insertion.calling import call_model
+from depthpde.isolation.batch import CallBatch, Sequence
+from depthpde.isolation.modes import NoDropout, in_float64, wide_weights, widen, without_fast_path
+from depthpde.isolation.snapshot import MemorySnapshot
+from depthpde.isolation.trace import ModuleCall, floats, tracing
 
 Call = Callable[[CallBatch], Any]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Run:
+class AuditRun:
     """One or several calls of a model."""
 
     calls: Callable[[Call], Any]
@@ -40,17 +40,17 @@ class Run:
     seed: int = 0
 
 
-def single(batch: CallBatch, sequence: Sequence | None = None, **options: Any) -> Run:
+def single(batch: CallBatch, sequence: Sequence | None = None, **options: Any) -> AuditRun:
     """Return the run that is one call.
 
     Args:
         batch: What the model is called with.
         sequence: Whose sites are meant; the first by default.
-        options: Further fields of `Run`.
+        options: Further fields of `AuditRun`.
     """
     own = [each for each in batch.sequences if sequence is None or each.key == sequence.key]
     length = own[0].length if own else 0
-    return Run(calls=lambda call: call(batch), rows=batch.rows, length=length, **options)
+    return AuditRun(calls=lambda call: call(batch), rows=batch.rows, length=length, **options)
 
 
 class Runner:
@@ -63,9 +63,9 @@ class Runner:
         self._moved = moved
         self._snapshot = MemorySnapshot(model)
         self._wide = wide_weights(model)
-        self._outputs: dict[tuple[Run, bool], list[Tensor]] = {}
+        self._outputs: dict[tuple[AuditRun, bool], list[Tensor]] = {}
 
-    def outputs(self, run: Run, *, precise: bool = False) -> list[Tensor]:
+    def outputs(self, run: AuditRun, *, precise: bool = False) -> list[Tensor]:
         """Return the floating-point tensors of the last call's output."""
         key = run, precise
         if key not in self._outputs:
@@ -74,7 +74,7 @@ class Runner:
             ]
         return self._outputs[key]
 
-    def trace(self, run: Run, *, precise: bool = True) -> ModuleCall:
+    def trace(self, run: AuditRun, *, precise: bool = True) -> ModuleCall:
         """Return every module call of the last call."""
         with tracing(self.model) as tracer:
             self._make(run, precise)
@@ -91,7 +91,7 @@ class Runner:
         """Leave the model's memory as it was."""
         self._snapshot.restore()
 
-    def _make(self, run: Run, precise: bool) -> Any:
+    def _make(self, run: AuditRun, precise: bool) -> Any:
         self._snapshot.restore()
         torch.manual_seed(run.seed)
         weights = dict(self._moved)

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
-from depthpde.audit.batch import CallBatch, Sequence
-from depthpde.audit.layout import Layout, find_layout
-from depthpde.audit.runner import Run, Runner, single
-from depthpde.audit.trace import Where
+from depthpde.isolation.batch import CallBatch, Sequence
+from depthpde.isolation.layout import Layout, find_layout
+from depthpde.isolation.runner import AuditRun, Runner, single
+from depthpde.isolation.trace import Where
 
 DECODER_NAMES = ("ForCausalLM", "LMHeadModel", "DoubleHeads")
 """In the name of a class that predicts the next token."""
@@ -28,7 +28,7 @@ class AuditSubject:
     """Whether no site may see its future; None if nobody says so."""
     segments: str | None
     """The argument that numbers packed documents."""
-    plain: Run = field(init=False)
+    plain: AuditRun = field(init=False)
     """The batch as it came."""
     _layouts: dict[tuple[str, bool], dict[Where, Layout | None]] = field(default_factory=dict)
 
@@ -86,7 +86,7 @@ class AuditSubject:
             for key, shape in base.items()
         }
 
-    def _shapes(self, run: Run, traced: bool) -> dict[Where, tuple[int, ...]]:
+    def _shapes(self, run: AuditRun, traced: bool) -> dict[Where, tuple[int, ...]]:
         if traced:
             tensors = dict(self.runner.trace(run).tensors())
         else:

@@ -3,7 +3,7 @@ from collections import deque
 import torch
 from torch import nn
 
-from depthpde.audit.snapshot import MemorySnapshot
+from depthpde.isolation.snapshot import MemorySnapshot
 
 
 class Remembers(nn.Module):

@@ -11,10 +11,10 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from depthpde.audit.batch import Sequence
-from depthpde.audit.layout import Layout
-from depthpde.audit.runner import Run
-from depthpde.audit.trace import ModuleCall
+from depthpde.isolation.batch import Sequence
+from depthpde.isolation.layout import Layout
+from depthpde.isolation.runner import AuditRun
+from depthpde.isolation.trace import ModuleCall
 
 ALL = slice(None)
 TOLERANCE = 1e-9
@@ -27,8 +27,8 @@ class Trial:
 
     what: str
     """The change, as the subject of a sentence: "the content of left padding"."""
-    reference: Run
-    other: Run
+    reference: AuditRun
+    other: AuditRun
     sequence: Sequence | None = None
     """Whose sites are meant; None for the first of the batch."""
     rows: tuple[slice, slice] = (ALL, ALL)

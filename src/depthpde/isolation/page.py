@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from depthpde.audit.answer import Answer, Isolation, sentence
-from depthpde.audit.questions.table import QUESTIONS
+from depthpde.isolation.answer import Answer, Isolation, sentence
+from depthpde.isolation.questions.table import QUESTIONS
 from depthpde.pages.resources import read_text
 from depthpde.pages.templates import render_document
 
@@ -19,9 +19,9 @@ def render_page(model: str, found: str, answers: Sequence[Answer]) -> str:
         answers: One for each question.
     """
     return render_document(
-        "depthpde.audit",
+        "depthpde.isolation",
         "audit.html",
-        style=read_text("depthpde.audit", "audit.css"),
+        style=read_text("depthpde.isolation", "audit.css"),
         model=model,
         found=found,
         leaks=any(each.verdict is Isolation.LEAK for each in answers),

@@ -5,12 +5,12 @@ import torch
 from torch import nn
 
 import depthpde as dp
-from audit.faults import CAUSAL, batch, healthy
-from audit.parts import LooksAhead, Plain
-from depthpde.audit.answer import Isolation
-from depthpde.audit.audit import audit
+from depthpde.isolation.answer import Isolation
+from depthpde.isolation.audit import audit
 from insertion.test_untouched import BATCHES, ERRORS, failing, model_of, snapshot
 from insertion.zoo import tokens
+from isolation.faults import CAUSAL, batch, healthy
+from isolation.parts import LooksAhead, Plain
 
 
 def leaking():

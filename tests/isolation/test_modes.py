@@ -2,7 +2,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from depthpde.audit.modes import NoDropout, in_float64, wide_weights
+from depthpde.isolation.modes import NoDropout, in_float64, wide_weights
 
 
 class Casts(nn.Module):

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from depthpde import __version__
-from depthpde.audit.answer import Answer, Isolation, sentence
-from depthpde.audit.page import render_page
 from depthpde.files import write_whole
+from depthpde.isolation.answer import Answer, Isolation, sentence
+from depthpde.isolation.page import render_page
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

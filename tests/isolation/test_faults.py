@@ -2,9 +2,9 @@
 
 import pytest
 
-from audit.faults import CAUSAL, FAMILIES, FAULTS, batch, build, healthy
-from depthpde.audit.answer import Isolation
-from depthpde.audit.audit import audit
+from depthpde.isolation.answer import Isolation
+from depthpde.isolation.audit import audit
+from isolation.faults import CAUSAL, FAMILIES, FAULTS, batch, build, healthy
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=str)

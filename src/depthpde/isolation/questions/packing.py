@@ -10,12 +10,12 @@ from typing import Any
 
 import torch
 
-from depthpde.audit.batch import CallBatch, Sequence
-from depthpde.audit.question import Question
-from depthpde.audit.runner import single
-from depthpde.audit.subject import AuditSubject, where_sites
-from depthpde.audit.trace import ModuleCall
-from depthpde.audit.trial import Trial
+from depthpde.isolation.batch import CallBatch, Sequence
+from depthpde.isolation.question import Question
+from depthpde.isolation.runner import single
+from depthpde.isolation.subject import AuditSubject, where_sites
+from depthpde.isolation.trace import ModuleCall
+from depthpde.isolation.trial import Trial
 
 SEGMENTS = ("segments", "segment_ids", "document_ids", "doc_ids", "documents", "seq_idx")
 """Arguments that number the documents of a row, site by site."""

@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from audit import parts
-from audit.parts import WORDS, Plain
+from isolation import parts
+from isolation.parts import WORDS, Plain
 
 TINY: dict[str, Any] = {
     "hidden_size": 16,

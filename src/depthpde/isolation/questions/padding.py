@@ -14,12 +14,12 @@ from typing import Literal
 
 import torch
 
-from depthpde.audit.batch import CallBatch, Sequence
-from depthpde.audit.question import Question
-from depthpde.audit.runner import single
-from depthpde.audit.subject import AuditSubject, where_sites
-from depthpde.audit.trace import ModuleCall
-from depthpde.audit.trial import Trial
+from depthpde.isolation.batch import CallBatch, Sequence
+from depthpde.isolation.question import Question
+from depthpde.isolation.runner import single
+from depthpde.isolation.subject import AuditSubject, where_sites
+from depthpde.isolation.trace import ModuleCall
+from depthpde.isolation.trial import Trial
 
 AMOUNT = 3
 FIRST_ROW = slice(0, 1)

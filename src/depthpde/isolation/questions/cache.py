@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from depthpde.audit.batch import CallBatch, Sequence
-from depthpde.audit.question import Question
-from depthpde.audit.runner import Call, Run, single
-from depthpde.audit.subject import AuditSubject
-from depthpde.audit.trace import ModuleCall
-from depthpde.audit.trial import Trial
+from depthpde.isolation.batch import CallBatch, Sequence
+from depthpde.isolation.question import Question
+from depthpde.isolation.runner import AuditRun, Call, single
+from depthpde.isolation.subject import AuditSubject
+from depthpde.isolation.trace import ModuleCall
+from depthpde.isolation.trial import Trial
 from depthpde.layers.interaction import DecodeCache
 
 CACHES = ("past_key_values", "cache_params", "cache", "kv_cache", "past", "state")
@@ -49,14 +49,14 @@ def _trials(subject: AuditSubject) -> Iterator[Trial]:
 
 
 def _trial(
-    subject: AuditSubject, sequence: Sequence, reference: Run, ends: tuple[int, ...], what: str
+    subject: AuditSubject, sequence: Sequence, reference: AuditRun, ends: tuple[int, ...], what: str
 ) -> Trial:
     first, last = ends[-2], ends[-1]
     decode = partial(_decode, subject, sequence, ends)
     return Trial(
         what=what,
         reference=reference,
-        other=Run(calls=decode, rows=subject.batch.rows, length=last - first),
+        other=AuditRun(calls=decode, rows=subject.batch.rows, length=last - first),
         sequence=sequence,
         sites=(slice(first, last), slice(None)),
     )

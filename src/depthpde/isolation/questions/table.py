@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from depthpde.audit.question import Question
-from depthpde.audit.questions import cache, future, memory, neighbour, packing, padding
+from depthpde.isolation.question import Question
+from depthpde.isolation.questions import cache, future, memory, neighbour, packing, padding
 
 QUESTIONS: dict[str, Question] = {
     each.QUESTION.name: each.QUESTION

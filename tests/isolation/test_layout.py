@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from depthpde.audit.layout import Layout, find_layout
+from depthpde.isolation.layout import Layout, find_layout
 
 B, N = 4, 4  # equal on purpose: a size alone tells nothing
 

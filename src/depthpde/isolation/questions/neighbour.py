@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from depthpde.audit.question import Question
-from depthpde.audit.runner import single
-from depthpde.audit.subject import AuditSubject, where_rows
-from depthpde.audit.trial import Trial
+from depthpde.isolation.question import Question
+from depthpde.isolation.runner import single
+from depthpde.isolation.subject import AuditSubject, where_rows
+from depthpde.isolation.trial import Trial
 
 
 def _excuse(subject: AuditSubject) -> str:

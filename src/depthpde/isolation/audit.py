@@ -8,18 +8,18 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from depthpde.audit.answer import Answer
-from depthpde.audit.batch import given_values, read_batch
-from depthpde.audit.question import answer
-from depthpde.audit.questions.table import QUESTIONS
-from depthpde.audit.report import AuditReport
-from depthpde.audit.runner import Run, Runner
-from depthpde.audit.subject import AuditSubject, declared_causal
 from depthpde.errors import check_name
 from depthpde.insertion.calling import check_batch, check_has_weights, quiet
 from depthpde.insertion.compiled import check_not_compiled
 from depthpde.insertion.hooks.container import PREFIX
 from depthpde.insertion.moved import moved_weights
+from depthpde.isolation.answer import Answer
+from depthpde.isolation.batch import given_values, read_batch
+from depthpde.isolation.question import answer
+from depthpde.isolation.questions.table import QUESTIONS
+from depthpde.isolation.report import AuditReport
+from depthpde.isolation.runner import AuditRun, Runner
+from depthpde.isolation.subject import AuditSubject, declared_causal
 
 
 def audit(
@@ -83,7 +83,7 @@ def _ask(subject: AuditSubject, names: Sequence[str]) -> list[Answer]:
 def _silence(subject: AuditSubject) -> None:
     """Leave dropout out of every question but that of memory, if eval mode draws random numbers."""
     runner, plain = subject.runner, subject.plain
-    again = Run(calls=plain.calls, rows=plain.rows, length=plain.length, seed=1)
+    again = AuditRun(calls=plain.calls, rows=plain.rows, length=plain.length, seed=1)
     first, second = runner.outputs(plain), runner.outputs(again)
     if not all(_same(a, b) for a, b in zip(first, second, strict=False)):
         runner.silence()
