@@ -23,13 +23,13 @@ NOT_TESTED = {
 }
 
 ELSEWHERE = {
-    "audit": dict.fromkeys(
+    "isolation": dict.fromkeys(
         ("answer", "batch", "page", "question", "report", "runner", "subject", "trace", "trial"),
-        "audit/test_audit.py",
+        "isolation/test_audit.py",
     ),
-    "audit/questions": dict.fromkeys(
+    "isolation/questions": dict.fromkeys(
         ("cache", "future", "memory", "neighbour", "packing", "padding", "table"),
-        "audit/test_faults.py",  # every question finds its seeded faults there
+        "isolation/test_faults.py",  # every question finds its seeded faults there
     ),
     "cli": {"subject": "cli/test_doctor.py"},
     "data": {"drawing": "data/test_counter.py", "task": "data/test_tasks.py"},
