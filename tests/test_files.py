@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import resource
 import signal
 
 import pytest
 
-from depthpde.files import write_json, write_whole
+from depthpde.files import (
+    file_digest,
+    parse_json,
+    place_folder,
+    read_json,
+    read_plain,
+    write_json,
+    write_whole,
+)
 
 
 def test_a_file_is_replaced_as_a_whole_and_nothing_is_left_beside_it(tmp_path):
@@ -47,3 +56,57 @@ def test_json_refuses_what_json_does_not_know(tmp_path):
     with pytest.raises(ValueError, match="not JSON compliant"):
         write_json(tmp_path / "a.json", {"loss": float("nan")})
     assert not list(tmp_path.iterdir())
+
+
+def test_a_plain_file_is_read_up_to_its_limit(tmp_path):
+    path = write_whole(tmp_path / "a", "12345")
+    assert read_plain(path, 5) == b"12345"
+    with pytest.raises(ValueError, match="at most 4 bytes, got 5"):
+        read_plain(path, 4)
+
+
+def test_what_would_never_end_is_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "zero").symlink_to("/dev/zero")
+    with (tmp_path / "sparse").open("wb") as stream:
+        stream.truncate(10 * 2**30)
+    for name, word in (("pipe", "a pipe"), ("zero", "a device"), ("sparse", "10,737,418,240")):
+        with pytest.raises(ValueError, match=word):
+            read_plain(tmp_path / name)
+    with pytest.raises(ValueError, match="a folder"):
+        read_plain(tmp_path)
+    with pytest.raises(ValueError, match="regular file, got a pipe"):
+        file_digest(tmp_path / "pipe")
+
+
+@pytest.mark.parametrize("text", ["1e999", "-1e999", "1" + 400 * "0", "1" + 5000 * "0", "NaN"])
+def test_a_number_that_nobody_can_count_with_is_no_json(text):
+    with pytest.raises(ValueError, match="number must"):
+        parse_json(f'{{"a": [{text}]}}')
+
+
+def test_a_curve_may_hold_what_a_diverged_loss_is():
+    assert parse_json("[NaN, Infinity, 3]", constants=True)[1] == float("inf")
+    assert parse_json(str(2**64 - 1)) == 2**64 - 1
+
+
+def test_json_that_is_nested_too_deeply_is_an_error_of_the_file(tmp_path):
+    with pytest.raises(ValueError, match="nested too deeply"):
+        read_json(write_whole(tmp_path / "a.json", "[" * 100_000))
+
+
+def test_a_digest_is_kept_until_the_file_changes(tmp_path):
+    path = write_whole(tmp_path / "a", "one")
+    assert file_digest(path) == hashlib.sha256(b"one").hexdigest()
+    write_whole(path, "two")
+    assert file_digest(path) == hashlib.sha256(b"two").hexdigest()
+
+
+def test_a_folder_is_replaced_as_a_whole_with_one_mode(tmp_path):
+    for name in ("new", "old"):
+        (tmp_path / name).mkdir()
+        write_whole(tmp_path / name / f"{name}.txt", name).chmod(0o600)
+    place_folder(tmp_path / "new", tmp_path / "old", 0o640)
+    (only,) = (tmp_path / "old").iterdir()
+    assert (only.name, only.stat().st_mode & 0o777) == ("new.txt", 0o640)
+    assert not (tmp_path / "new").exists()

@@ -1,11 +1,145 @@
-"""Files that are there whole or not at all."""
+"""Files: written whole or not at all, read only when they are plain files of a stated size."""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import math
 import os
+import shutil
+import stat
 from pathlib import Path
 from typing import Any
+
+LARGEST = 64 * 2**20
+"""Bytes that a file of plain values may have; the largest committed one has 0.3 MB."""
+_BLOCK = 1 << 20
+_digests: dict[str, tuple[tuple[int, int, int], str]] = {}  # path → (time, size, number), digest
+PARTIAL = ".partial-"
+"""What the name of a file that is being written contains."""
+
+
+def read_plain(path: Path, limit: int = LARGEST) -> bytes:
+    """Return the content of a regular file below a size; anything else is refused unread.
+
+    A pipe would wait for ever, a device never ends, and a sparse file of 10 GB takes 10 GB of
+    memory, so what is opened is asked first, without waiting for it.
+
+    >>> len(read_plain(Path("pyproject.toml"))) > 0
+    True
+
+    Args:
+        path: The file; links are followed.
+        limit: Most bytes it may have.
+    """
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        about = os.fstat(handle)
+        if not stat.S_ISREG(about.st_mode):
+            kind = _kind(about.st_mode)
+            raise ValueError(f"{path} must be a regular file, got {kind}; remove it")
+        content = b""
+        if about.st_size <= limit:
+            with os.fdopen(handle, "rb", closefd=False) as stream:
+                content = stream.read(limit + 1)
+    finally:
+        os.close(handle)
+    if about.st_size > limit or len(content) > limit:
+        size = max(about.st_size, len(content))
+        raise ValueError(
+            f"{path} must have at most {limit:,} bytes, got {size:,}; remove it, or copy it anew"
+        )
+    return content
+
+
+def parse_json(text: bytes | str, *, constants: bool = False) -> Any:
+    """Return the values of a JSON text whose numbers all are finite and fit into 64 bits.
+
+    Python reads 1e999 as infinity and an integer of any length, on which arithmetic and other
+    programs fail far from the file; both are refused here.
+
+    >>> parse_json('{"accuracy": 61.5}')
+    {'accuracy': 61.5}
+
+    Args:
+        text: The JSON.
+        constants: Accept NaN and Infinity, which a curve that diverged holds.
+    """
+    return json.loads(
+        text,
+        parse_float=_finite,
+        parse_int=_whole,
+        parse_constant=float if constants else _finite,
+    )
+
+
+def read_json(path: Path, limit: int = LARGEST) -> Any:
+    """Return the values that a plain file of JSON holds; ValueError where it is none."""
+    try:
+        return parse_json(read_plain(path, limit))
+    except RecursionError as error:
+        raise ValueError(f"{path} is nested too deeply: {error}") from error
+
+
+def file_digest(path: Path) -> str:
+    """Return the SHA-256 of a file, computed once in a process while the file stays the same.
+
+    The same: its time, size and number on the disk.
+
+    >>> len(file_digest(Path("pyproject.toml")))
+    64
+    """
+    about = os.stat(path)
+    if not stat.S_ISREG(about.st_mode):
+        raise ValueError(f"{path} must be a regular file, got {_kind(about.st_mode)}; remove it")
+    now, place = (about.st_mtime_ns, about.st_size, about.st_ino), os.path.abspath(path)
+    kept = _digests.get(place)
+    if kept is None or kept[0] != now:
+        digest = hashlib.sha256()
+        with path.open("rb") as stream:
+            while block := stream.read(_BLOCK):
+                digest.update(block)
+        kept = _digests[place] = (now, digest.hexdigest())
+    return kept[1]
+
+
+def place_folder(partial: Path, target: Path, mode: int) -> Path:
+    """Put a folder in place at once: every file flushed, its mode set, then one rename.
+
+    Args:
+        partial: Written beside the target, complete.
+        target: What it becomes; an older one is removed first.
+        mode: Permissions of the files; libraries write some of their own.
+    """
+    for each in sorted(partial.rglob("*")):
+        if each.is_file():
+            each.chmod(mode)
+            with each.open("rb") as stream:
+                os.fsync(stream.fileno())
+    flush_folder(partial)
+    if target.exists():
+        shutil.rmtree(target)
+    partial.rename(target)
+    flush_folder(target.parent)
+    return target
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"a number must be finite, got {text[:20]}")
+    return value
+
+
+def _whole(text: str) -> int:
+    if len(text) > 20 or not -(2**63) <= int(text) < 2**64:
+        raise ValueError(f"a whole number must fit into 64 bits, got {text[:20]}…")
+    return int(text)
+
+
+def _kind(mode: int) -> str:
+    kinds = {stat.S_IFIFO: "a pipe", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
+    return (kinds | {stat.S_IFDIR: "a folder", stat.S_IFSOCK: "a socket"})[stat.S_IFMT(mode)]
 
 
 def write_whole(path: Path, content: bytes | str) -> Path:
@@ -13,7 +147,7 @@ def write_whole(path: Path, content: bytes | str) -> Path:
 
     A reader sees the old file or the new one, never a part; so does one after a power cut.
     """
-    beside = path.with_name(f".{path.name}.partial-{os.getpid()}")
+    beside = path.with_name(f".{path.name}{PARTIAL}{os.getpid()}")
     data = content.encode("utf-8") if isinstance(content, str) else content
     try:
         with beside.open("wb") as stream:

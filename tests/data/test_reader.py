@@ -141,3 +141,15 @@ def test_a_pair_beyond_its_documents_is_found(tmp_path: Path) -> None:
         folder = writer.finish(HEADER | {"kind": "pair"})
     (told,) = problems(folder)
     assert told.startswith(f"{folder}: train has a pair beyond its documents; run: ")
+
+
+def test_a_flipped_bit_is_refused_on_first_use_and_after_a_change(folder: Path) -> None:
+    assert len(read_split(folder, "train")) == 2
+    for file in ("train.tokens.u8", "train.labels.u8"):
+        path = folder / file
+        right = path.read_bytes()
+        path.write_bytes(bytes([right[0] ^ 1]) + right[1:])
+        with pytest.raises(ValueError, match=f"{file} must have the SHA-256 .* --force"):
+            read_split(folder, "train")
+        path.write_bytes(right)
+    assert len(read_split(folder, "train")) == 2

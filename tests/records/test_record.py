@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 
 import pytest
@@ -117,12 +118,12 @@ def test_one_broken_record_hides_no_other(tmp_path):
         (
             "result.json",
             '{"format": 1, "status": "done", "test": {"accuracy": NaN}}',
-            "must tell a test accuracy in percent, got nan; move .* away",
+            "must be finite, got NaN; .*move .* away",
         ),
         (
             "result.json",
             '{"format": 1, "status": "done", "ratios": null}',
-            "must hold ratios by name, got None; move .* away",
+            "ratios must be lists of numbers by name, got .None.; move .* away",
         ),
         ("status.json", '{"state": "asleep"}', "must tell a state, got 'asleep'; move .* away"),
     ],
@@ -170,3 +171,59 @@ def test_no_bytes_in_a_config_stop_the_reading_of_others(tmp_path_factory, conte
     make(results, "a" * 16)
     (make(results, "b" * 16) / "config.json").write_bytes(content)
     assert list(read_records(results).found) == ["a" * 16]
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("status.json", '{"state": "running", "update": 1e999}'),
+        ("status.json", '{"state": "running", "heartbeat": 1%s}' % ("0" * 400)),
+        ("status.json", '{"state": "running", "update": "three"}'),
+        ("status.json", '{"state": "running", "error": ["x"]}'),
+        ("result.json", '{"format": 1, "status": "done", "seconds": 1e999}'),
+        ("result.json", '{"format": 1, "status": "done", "seconds": 1%s}' % ("0" * 400)),
+        ("result.json", '{"format": 1, "status": "done", "seconds": 1%s}' % ("0" * 5000)),
+        ("result.json", '{"format": 1, "status": "done", "ratios": {"a": ["x"]}}'),
+        ("result.json", '{"format": 1, "status": "done", "trivial": {"a": null}}'),
+        ("result.json", '{"format": 1, "status": "done", "test": {"accuracy": 101}}'),
+        ("result.json", '{"format": 1, "status": "done", "test": {"accuracy": true}}'),
+    ],
+)
+def test_numbers_that_nobody_can_count_with_break_one_record_and_no_other(tmp_path, file, text):
+    make(tmp_path, "b" * 16)
+    (make(tmp_path) / file).write_text(text)
+    records = read_records(tmp_path)
+    assert list(records.found) == ["b" * 16]
+    assert file in records.broken[0].reason
+
+
+def test_a_run_that_says_done_without_a_result_is_lost_not_done(tmp_path):
+    assert read_record(make(tmp_path, status={"state": "done"})).state is State.LOST
+
+
+@pytest.mark.parametrize("name", ["config.json", "status.json", "result.json"])
+def test_a_pipe_a_device_and_an_endless_file_are_refused_unread(tmp_path, name):
+    for number, fake in enumerate((os.mkfifo, _zero, _sparse)):
+        folder = make(tmp_path, f"{number}" * 16, status={"state": "pending"})
+        (folder / name).unlink(missing_ok=True)
+        fake(folder / name)
+    records = read_records(tmp_path)
+    assert not records.found
+    reasons = " ".join(each.reason for each in records.broken)
+    assert all(word in reasons for word in ("a pipe", "a device", "10,737,418,240"))
+
+
+def _zero(path):
+    path.symlink_to("/dev/zero")
+
+
+def _sparse(path):
+    with path.open("wb") as stream:
+        stream.truncate(10 * 2**30)
+
+
+def test_predictions_that_were_cut_are_refused_also_without_checksums(tmp_path):
+    folder = make(tmp_path, result={"test": {"accuracy": 50.0, "correct": 2, "targets": 4}})
+    (folder / "predictions.u8").write_bytes(bytes(3))
+    with pytest.raises(ValueError, match="must hold 4 predictions, got 3"):
+        read_record(folder).predictions()

@@ -151,6 +151,98 @@ def test_a_pretraining_that_diverges_is_the_result_of_the_run(run, prepared, tmp
     assert record.result["reason"].startswith("pretraining: loss")
 
 
+PHASES = """
+import json, os, signal, sys, threading, time
+from pathlib import Path
+import depthpde.runs.execute as module
+from depthpde.runs.run import RunConfig
+run = RunConfig.from_dict(json.loads(sys.argv[1]))
+phase = getattr(module, sys.argv[4])
+def signalled(*words, **options):
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(0.1)
+    return phase(*words, **options)
+setattr(module, sys.argv[4], signalled)
+module.execute(run, Path(sys.argv[2]), prepared=Path(sys.argv[3]))
+"""
+
+
+@pytest.mark.parametrize(
+    "phase",
+    ["ensure_prepared", "evaluate", "place_folder", "seal"],
+)
+def test_sigterm_in_any_phase_leaves_a_true_status_and_loses_nothing(
+    run, prepared, tmp_path, phase
+):
+    words = [json.dumps(run.to_dict()), str(tmp_path), str(prepared), phase]
+    ended = subprocess.run(
+        [sys.executable, "-c", PHASES, *words], capture_output=True, text=True, timeout=120
+    )
+    assert "TerminatedError" in ended.stderr
+    folder = tmp_path / "runs" / run.id
+    assert read_record(folder).state is State.INTERRUPTED
+    assert read_record(folder).status["signal"] == signal.SIGTERM
+    whole = execute(run, tmp_path, prepared=prepared)
+    assert whole.state is State.DONE
+    assert not list(folder.glob(".*partial*"))
+
+
+def test_a_missing_result_is_computed_again_and_said(run, prepared, tmp_path):
+    first = execute(run, tmp_path, prepared=prepared)
+    (first.folder / "result.json").unlink()
+    assert read_record(first.folder).state is State.LOST
+    lines: list[str] = []
+    again = execute(run, tmp_path, prepared=prepared, log=lines.append)
+    assert any("its result is missing; it is computed again" in line for line in lines)
+    assert again.points() == first.points()
+    assert again.result["test"] == first.result["test"]
+
+
+def test_what_a_killed_process_left_is_swept(run, prepared, tmp_path):
+    folder = tmp_path / "runs" / run.id
+    (folder / ".model.partial-7").mkdir(parents=True)
+    (folder / ".model.partial-7" / "half").write_text("")
+    (folder / ".status.json.partial-7").write_text("{")
+    execute(run, tmp_path, prepared=prepared)
+    assert not list(folder.glob(".*partial*"))
+
+
+def test_a_finished_record_vouches_for_every_file_of_the_run(run, prepared, tmp_path):
+    record = execute(run, tmp_path, prepared=prepared)
+    assert record.checked
+    assert set(record.result["checksums"]["files"]) == {
+        "config.json", "environment.json", "metrics.jsonl", "predictions.u8", "probe.json",
+        "model/config.json", "model/model.safetensors",
+    }  # fmt: skip
+    modes = {each.stat().st_mode for each in record.folder.rglob("*.*") if each.is_file()}
+    assert len({mode & 0o777 for mode in modes}) == 1
+
+
+def test_a_run_computes_with_its_own_threads_whatever_the_process_has(run, prepared, tmp_path):
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        two = execute(run, tmp_path / "two", prepared=prepared)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+    one = execute(run, tmp_path / "one", prepared=prepared)
+    assert two.environment["threads"] == one.environment["threads"] == 1
+    ours, theirs = (each.folder / "model/model.safetensors" for each in (one, two))
+    assert ours.read_bytes() == theirs.read_bytes()
+    more = execute(replace(run, threads=2), tmp_path / "two", prepared=prepared)
+    assert (more.environment["threads"], more.result["notes"]) == (2, [])
+
+
+def test_a_run_begun_with_other_threads_says_so_in_its_record(run, prepared, tmp_path):
+    record = execute(run, tmp_path, prepared=prepared)
+    here = dict(record.environment) | {"threads": 2}
+    (record.folder / "environment.json").write_text(json.dumps(here))
+    (record.folder / "result.json").unlink()
+    again = execute(run, tmp_path, prepared=prepared)
+    assert any("begun with 2 threads, ended with 1" in note for note in again.result["notes"])
+
+
 def test_a_run_that_another_process_computes_is_left_to_it(run, prepared, tmp_path):
     def callback(model, stage):
         def look(history, now):

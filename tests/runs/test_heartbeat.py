@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import shutil
 
 import pytest
 
@@ -38,3 +41,40 @@ def test_a_session_tells_where_it_took_the_run_up(tmp_path):
         heart._write("")
         assert (said(tmp_path)["first"], said(tmp_path)["update"]) == (5, 7)
     assert said(tmp_path)["attempts"] == 2
+
+
+def test_on_a_full_disk_the_status_still_says_that_the_run_failed(tmp_path, monkeypatch):
+    def full(handle):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def fill():
+        monkeypatch.setattr(os, "fsync", full)
+        full(0)
+
+    with pytest.raises(OSError, match="No space"), Heartbeat(tmp_path, 10):
+        fill()
+    assert said(tmp_path)["state"] == State.FAILED
+    assert f"the disk of {tmp_path} is full" in said(tmp_path)["error"]
+
+
+def test_a_folder_that_is_gone_is_an_error_of_its_own(tmp_path):
+    place = tmp_path / "run"
+    place.mkdir()
+    with pytest.raises(FileNotFoundError), Heartbeat(place, 10):
+        shutil.rmtree(place)
+
+
+def test_a_signal_that_came_is_told(tmp_path):
+    from depthpde.runs.failure import TerminatedError
+
+    with pytest.raises(TerminatedError), Heartbeat(tmp_path, 10):
+        raise TerminatedError("terminated")
+    assert (said(tmp_path)["state"], said(tmp_path)["signal"]) == (State.INTERRUPTED, 15)
+
+
+def test_a_recorded_run_stays_recorded_whatever_ends_its_tidying(tmp_path):
+    heart = Heartbeat(tmp_path, 10)
+    heart.state = State.DONE
+    with pytest.raises(KeyboardInterrupt), heart:
+        raise KeyboardInterrupt
+    assert said(tmp_path)["state"] == State.DONE

@@ -128,3 +128,10 @@ def test_refuses_a_config_that_lacks_its_parts(run):
 def test_a_whole_number_is_the_same_run_as_its_decimal(run, name):
     whole, decimal = (replace(run, model=replace(run.model, **{name: n})) for n in (0, 0.0))
     assert whole.id == decimal.id == run.id
+
+
+def test_one_thread_is_the_default_and_changes_no_name_and_two_are_another_run(run):
+    assert replace(run, threads=1) == run
+    assert replace(run, threads=2).id != run.id
+    with pytest.raises(ValueError, match=r"threads.*0"):
+        replace(run, threads=0)

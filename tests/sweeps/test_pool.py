@@ -13,7 +13,7 @@ import pytest
 from depthpde.models.config import ModelConfig
 from depthpde.records.record import State, read_record, read_records
 from depthpde.sweeps.executor import AttemptEnd, Folders
-from depthpde.sweeps.pool import Pool, cores
+from depthpde.sweeps.pool import Pool
 from depthpde.sweeps.sweep import sweep
 
 
@@ -49,7 +49,7 @@ def test_workers_compute_the_same_records_as_this_process(run, prepared, tmp_pat
     assert there.predictions().tolist() == here.predictions().tolist()
 
 
-def test_every_worker_has_its_share_of_the_cores_and_serves_many_runs(run, prepared, tmp_path):
+def test_every_worker_computes_with_the_threads_of_its_run_and_serves_many(run, prepared, tmp_path):
     runs = seeds(run, 4)
     pool = Pool(Folders(tmp_path, None, prepared), 2, nice=3)
     niceness: dict[int, int] = {}
@@ -61,7 +61,7 @@ def test_every_worker_has_its_share_of_the_cores_and_serves_many_runs(run, prepa
 
     assert sweep(runs, pool, tmp_path, callback=callback).recorded == 4
     threads = [each.environment["threads"] for each in read_records(tmp_path).found.values()]
-    assert threads == [max(1, cores() // 2)] * 4
+    assert threads == [1] * 4  # whatever the number of workers: the bits depend on it
     assert 1 <= len(niceness) <= 2
     assert set(niceness.values()) == {os.getpriority(os.PRIO_PROCESS, 0) + 3}
 

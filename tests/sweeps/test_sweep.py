@@ -223,3 +223,23 @@ def test_a_sweep_that_is_killed_leaves_no_worker_behind(run, prepared, tmp_path)
     child.communicate()
     until(lambda: read_record(status.parent).state is State.INTERRUPTED, 30)
     until(lambda: not Path(f"/proc/{worker}").exists(), 30)
+
+
+def test_a_run_whose_result_is_missing_is_computed_again(run, prepared, tmp_path):
+    folders = Folders(tmp_path, None, prepared)
+    assert sweep([run], InProcess(folders), tmp_path).recorded == 1
+    (tmp_path / "runs" / run.id / "result.json").unlink()
+    outcome = sweep([run], InProcess(folders), tmp_path)
+    assert (outcome.recorded, outcome.skipped) == (1, 0)
+    assert read_record(tmp_path / "runs" / run.id).state in FINISHED
+
+
+def test_a_record_that_was_changed_is_a_failure_with_its_reason_and_stays(run, prepared, tmp_path):
+    folders = Folders(tmp_path, None, prepared)
+    sweep([run], InProcess(folders), tmp_path)
+    path = tmp_path / "runs" / run.id / "result.json"
+    path.write_text(path.read_text().replace('"seconds": ', '"seconds": 1'))
+    before = {each: each.read_bytes() for each in path.parent.glob("*.json")}
+    outcome = sweep([run], InProcess(folders), tmp_path)
+    assert "got changed ones" in outcome.failed[run.id]
+    assert {each: each.read_bytes() for each in path.parent.glob("*.json")} == before

@@ -25,6 +25,7 @@ from depthpde.cli import (
     sweep,
     theory,
     train,
+    verify,
 )
 from depthpde.errors import check_name, nearest
 
@@ -48,6 +49,7 @@ VERBS = {
     "doctor": doctor,
     "audit": audit,
     "causality": causality,
+    "verify": verify,
     "bench": bench,
     "env": env,
 }
@@ -136,9 +138,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         code: int = arguments.run(arguments)
         sys.stdout.flush()
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
         print("interrupted", file=sys.stderr)
-        return 130
+        return 128 + int(getattr(error, "signal", 2))
     except BrokenPipeError:  # the reader of our output has seen enough, as in `… | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

@@ -51,6 +51,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="one setting, such as training.learning_rate=1e-3; may be repeated")  # fmt: skip
     add("--print_config", "--print-config", action="store_true", dest="print_config",
         help="print the settings as --config takes them, and train nothing")  # fmt: skip
+    add("--threads", type=int, metavar="N",
+        help="threads of its arithmetic (default 1); another number is another run")  # fmt: skip
     add("--compile", action="store_true", help="let torch compile the passes")
     add("--device", default="cpu", help="cpu (default), cuda, cuda:1 …")
     add("--out", type=Path, default=RESULTS, metavar="RESULTS", help=f"default: {RESULTS}")
@@ -83,6 +85,7 @@ def _chosen(args: argparse.Namespace) -> RunConfig:
         "training.updates": args.updates,
         "training.compile": args.compile or None,
         "seed": args.seed,
+        "threads": args.threads,
         "protocol": args.protocol,
     }
     said = {name: value for name, value in settings.items() if value is not None}

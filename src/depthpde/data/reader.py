@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from depthpde.data.source import digest
 from depthpde.data.task import TaskKind
 from depthpde.data.writer import DOCUMENTS, FORMAT, MANIFEST, TYPES, Array
 from depthpde.errors import check_name
+from depthpde.files import file_digest, read_json
 
 _ENTRIES = {
     "task", "kind", "shift", "length", "vocabulary", "classes", "facts", "splits", "columns"
@@ -102,10 +102,10 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     path = folder / MANIFEST
     again = f"run: {how_to_prepare(folder)}"
     try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
+        manifest = read_json(path)
     except FileNotFoundError:
         raise FileNotFoundError(f"{folder} is not prepared (no {MANIFEST}); {again}") from None
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except ValueError as error:
         raise ValueError(f"{path} is not a manifest ({error}); {again}") from error
     version = manifest.get("format") if isinstance(manifest, dict) else None
     if version != FORMAT:
@@ -120,7 +120,11 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def read_split(folder: Path, split: str) -> Split:
-    """Return one split of a prepared task as memory maps; sizes are checked, checksums are not."""
+    """Return one split of a prepared task as memory maps, or say which array has changed.
+
+    Sizes are checked every time, checksums when a process first uses a file, and again when its
+    time or size has changed.
+    """
     manifest = read_manifest(folder)
     known = [name for name in manifest["splits"] if name != DOCUMENTS]
     check_name("split", split, known)
@@ -217,6 +221,11 @@ def _map(folder: Path, manifest: dict[str, Any], file: str) -> Array:
     wrong = _misfit(path, entry)
     if wrong:
         raise ValueError(f"{wrong}; {again}")
+    if file_digest(path) != entry["sha256"]:
+        raise ValueError(
+            f"{path} must have the SHA-256 of its manifest, {entry['sha256'][:12]}…, got another: "
+            f"it has changed since it was prepared; run: {how_to_prepare(folder, '--force')}"
+        )
     kind = TYPES[entry["type"]]
     if not entry["count"]:
         return np.zeros(0, kind)

@@ -9,12 +9,11 @@ Every part is optional; what has another form is left out. A file that cannot be
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
+from depthpde.files import parse_json
 from depthpde.records.learning_curves import LearningCurve, join
 from depthpde.records.record import Broken, Reading, Record
 from depthpde.records.run_model import site_of
@@ -77,12 +76,13 @@ def measured_bands(records: Sequence[Record]) -> dict[str, dict[str, list[float]
 
 def read_probe(record: Record) -> Reading[Mapping[str, Any]]:
     """Return what a run's probe says, parsed once; nothing where it has none."""
-    return record.keep(PROBE, lambda: _parse(record.folder / PROBE))
+    return record.keep(PROBE, lambda: _parse(record))
 
 
-def _parse(path: Path) -> Reading[Mapping[str, Any]]:
+def _parse(record: Record) -> Reading[Mapping[str, Any]]:
+    path = record.folder / PROBE
     try:
-        said = json.loads(path.read_text(encoding="utf-8"))
+        said = parse_json(record.content(PROBE))
     except FileNotFoundError:
         return Reading({})
     except (OSError, ValueError, RecursionError) as error:

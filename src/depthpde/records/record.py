@@ -10,8 +10,6 @@ so the folders of several machines can simply be copied together.
 
 from __future__ import annotations
 
-import json
-import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -22,13 +20,16 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from depthpde.files import write_json
+from depthpde.files import LARGEST, parse_json, read_json, read_plain, write_json
+from depthpde.records.integrity import checksums, shape
 
 T = TypeVar("T")
 FORMAT = 1
 RUNS, GRIDS = "runs", "grids"
 CONFIG, ENVIRONMENT, STATUS = "config.json", "environment.json", "status.json"
 METRICS, RESULT, PREDICTIONS = "metrics.jsonl", "result.json", "predictions.u8"
+UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, OSError)
+"""What reading somebody's file may raise; every reader of many catches it for each of them."""
 LOST_AFTER = 120.0
 """Seconds without a heartbeat after which a running run counts as lost."""
 
@@ -40,7 +41,8 @@ class State(StrEnum):
     """Nothing has been done."""
     RUNNING = "running"
     LOST = "lost"
-    """Said to run, but its heart has stopped; the next sweep resumes it."""
+    """Said to run, but its heart has stopped; or said to be done, but its result is missing. The
+    next sweep computes it."""
     INTERRUPTED = "interrupted"
     """Stopped by a signal, saved; the next sweep resumes it."""
     FAILED = "failed"
@@ -125,9 +127,13 @@ class Record:
             return State(self.result["status"])
         state = State(self.status.get("state", State.PENDING))
         beat = float(self.status.get("heartbeat", 0.0))
-        if state is State.RUNNING and time.time() - beat > LOST_AFTER:
-            return State.LOST
-        return state
+        silent = state is State.RUNNING and time.time() - beat > LOST_AFTER
+        return State.LOST if silent or state in FINISHED else state
+
+    @property
+    def checked(self) -> bool:
+        """Whether a finished record carries checksums; those made before 0.3 do not."""
+        return self.result is not None and checksums.KEY in self.result
 
     @property
     def accuracy(self) -> float | None:
@@ -146,14 +152,33 @@ class Record:
 
     def predictions(self) -> NDArray[np.uint8] | None:
         """Return the class said for each test example, in the split's order; None without."""
-        path = self.folder / PREDICTIONS
-        return np.fromfile(path, dtype=np.uint8) if path.is_file() else None
+        if not (self.folder / PREDICTIONS).exists():
+            return None
+        said = self.content(PREDICTIONS)
+        test = (self.result or {}).get("test") or {}
+        if len(said) != test.get("targets", len(said)):
+            raise ValueError(
+                f"{self.folder / PREDICTIONS} must hold {test['targets']} predictions, got "
+                f"{len(said)}; {_again(self.folder)}"
+            )
+        return np.frombuffer(said, dtype=np.uint8)
+
+    def content(self, name: str, limit: int = LARGEST) -> bytes:
+        """Return the bytes of a file of the run; of a finished one, as it was written.
+
+        Args:
+            name: Inside the run's folder.
+            limit: Most bytes it may have.
+        """
+        said = read_plain(self.folder / name, limit)
+        checksums.check_file(self.folder, name, self.result)
+        return said
 
     def _metrics(self) -> Iterator[dict[str, Any]]:
         path = self.folder / METRICS
-        if not path.is_file():
+        if not path.exists():
             return
-        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+        lines = self.content(METRICS).decode("utf-8").splitlines(keepends=True)
         for number, line in enumerate(lines, start=1):
             if line.endswith("\n"):  # a line that is being written is not yet there
                 yield _parse_line(line, f"{path}, line {number},")
@@ -252,14 +277,17 @@ def read_record(folder: Path) -> Record:
         raise ValueError(
             f"{folder} must hold the run of its name, got {said.get('id')!r}; rename the folder"
         )
-    if (folder / RESULT).is_file():
+    # The status first: it says "done" after the result is there, so the reverse means it is gone.
+    status, environment = (_read_optional(folder / name) for name in (STATUS, ENVIRONMENT))
+    if (folder / RESULT).exists():
         result = _read(folder / RESULT, _again(folder))
         _check_result(folder / RESULT, result)
-    status, environment = (_read_optional(folder / name) for name in (STATUS, ENVIRONMENT))
     if status.get("state", State.PENDING) not in list(State):
         raise ValueError(
             f"{folder / STATUS} must tell a state, got {status.get('state')!r}; {_again(folder)}"
         )
+    if wrong := shape.misshapen(status, shape.STATUS):
+        raise ValueError(f"{folder / STATUS}: {wrong}; {_again(folder)}")
     label = str(said.get("label", folder.name))
     return Record(folder, folder.name, label, config, status, environment, result)
 
@@ -269,16 +297,17 @@ def _check_result(path: Path, result: dict[str, Any]) -> None:
     again = _again(path.parent)
     if result.get("format") != FORMAT or result.get("status") not in FINISHED:
         raise ValueError(f"{path} must be a result of format {FORMAT}; {again}")
-    test = result.get("test")
-    if test is not None:
-        accuracy = test.get("accuracy") if isinstance(test, dict) else None
-        if not isinstance(accuracy, int | float) or not math.isfinite(accuracy):
-            raise ValueError(
-                f"{path} must tell a test accuracy in percent, got {accuracy!r}; {again}"
-            )
-    for name in ("ratios", "weights", "trivial"):
-        if not isinstance(result.get(name, {}), dict):
-            raise ValueError(f"{path} must hold {name} by name, got {result[name]!r}; {again}")
+    checksums.check_numbers(path, result)
+    checksums.check_sizes(path.parent, result)
+    wrong, test = shape.misshapen(result, shape.RESULT), result.get("test")
+    if not wrong and test is not None:
+        accuracy: Any = test.get("accuracy") if isinstance(test, dict) else None
+        if not shape.is_number(accuracy) or not 0 <= accuracy <= 100:
+            wrong = f"a test accuracy must be in percent, got {accuracy!r}"
+        else:
+            wrong = shape.miscounted(test)
+    if wrong:
+        raise ValueError(f"{path}: {wrong}; {again}")
 
 
 def read_records(results: Path) -> Records:
@@ -287,7 +316,7 @@ def read_records(results: Path) -> Records:
     for folder in sorted(_folders(results / RUNS)):
         try:
             records.found[folder.name] = read_record(folder)
-        except (ValueError, KeyError, TypeError, OSError) as error:
+        except UNREADABLE as error:
             records.broken.append(Broken(folder, str(error)))
     return records
 
@@ -315,7 +344,7 @@ def read_grids(results: Path) -> Grids:
     for path in sorted((results / GRIDS).glob("*.json")):
         try:
             grids.found[path] = read_grid(path)
-        except (ValueError, OSError) as error:
+        except UNREADABLE as error:
             grids.broken.append(Broken(path, str(error)))
     return grids
 
@@ -341,8 +370,8 @@ def _again(folder: Path) -> str:
 def _parse_line(line: str, place: str) -> dict[str, Any]:
     """Return one entry of a curve, or say why the line is none."""
     try:
-        said = json.loads(line)
-    except (json.JSONDecodeError, RecursionError) as error:
+        said = parse_json(line, constants=True)
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{place} must be JSON, but {error}; remove the line") from error
     if not isinstance(said, dict) or "kind" not in said:
         raise ValueError(
@@ -353,15 +382,15 @@ def _parse_line(line: str, place: str) -> dict[str, Any]:
 
 def _read_optional(path: Path) -> dict[str, Any]:
     """Return what a file of a run's record holds; nothing where it is not there."""
-    return _read(path, _again(path.parent)) if path.is_file() else {}
+    return _read(path, _again(path.parent)) if path.exists() else {}
 
 
 def _read(path: Path, advice: str) -> dict[str, Any]:
     try:
-        said = json.loads(path.read_text(encoding="utf-8"))
+        said = read_json(path)
     except FileNotFoundError:
         raise FileNotFoundError(f"{path} is missing; the folder is not a whole record") from None
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except ValueError as error:
         raise ValueError(
             f"{path} must be JSON, but {error}; it was not written whole: {advice}"
         ) from error

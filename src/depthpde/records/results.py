@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from depthpde.files import read_plain
 from depthpde.records.findings import FINDINGS, Findings, read_findings
 from depthpde.records.record import (
+    UNREADABLE,
     Broken,
     Grid,
     Record,
@@ -127,6 +129,7 @@ def _loose(records: Mapping[str, Record], grids: Mapping[str, Grid]) -> Grid:
 def _add_findings(place: Path, findings: list[Findings], broken: list[Broken]) -> None:
     for path in sorted((place / FINDINGS).glob("*.json")):
         try:
+            read_plain(path)  # a pipe or a file without end is refused before it is parsed
             findings.append(read_findings(path))
-        except (ValueError, OSError) as error:
+        except UNREADABLE as error:
             broken.append(Broken(path, str(error)))

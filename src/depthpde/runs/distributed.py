@@ -19,6 +19,7 @@ from depthpde.records.record import RESULT, Record, run_folder
 from depthpde.runs.execute import ensure_prepared, execute
 from depthpde.runs.run import RunConfig
 from depthpde.runs.stages import StageCallback, run_stages
+from depthpde.threads import threads
 from depthpde.training.processes import Processes
 
 
@@ -111,4 +112,5 @@ def _assist(run: RunConfig, folder: Path, place: Path, device: str) -> None:
     """Do a share of every batch of the stages that the leader goes through; it alone logs."""
     splits = {name: read_split(place, name) for name in ("train", "validation")}
     model = run.build().to(device)
-    run_stages(run, model, splits, folder, callback=lambda *stage: lambda history, now: None)
+    with threads(run.threads or 1):
+        run_stages(run, model, splits, folder, callback=lambda *stage: lambda history, now: None)

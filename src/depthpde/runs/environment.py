@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import subprocess
@@ -10,6 +9,8 @@ import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
+
+from depthpde.files import read_json
 
 PACKAGES = ("torch", "numpy", "numba", "safetensors", "scipy")
 
@@ -44,7 +45,7 @@ def remember_environments(path: Path, now: dict[str, Any]) -> dict[str, Any]:
         now: Where it is computed from here on.
     """
     try:
-        before = json.loads(path.read_text(encoding="utf-8"))
+        before = read_json(path)
     except (OSError, ValueError):
         return now  # there is none yet, or it was not written whole
     known = [*before.pop("earlier", []), before] if isinstance(before, dict) else []

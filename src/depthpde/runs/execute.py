@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import resource
 import shutil
 import sys
@@ -22,16 +23,20 @@ from depthpde.data.reader import Split, default_out, read_manifest, read_split
 from depthpde.data.source import digest
 from depthpde.data.task import SPLITS
 from depthpde.data.writer import MANIFEST
-from depthpde.files import write_json, write_whole
+from depthpde.files import PARTIAL, place_folder, read_json, write_json, write_whole
 from depthpde.layers.multiscale import MultiscaleDiffusion
 from depthpde.layers.ratio import BoundedRatio
+from depthpde.records.integrity.checksums import seal
 from depthpde.records.record import (
     CONFIG,
     ENVIRONMENT,
+    FINISHED,
     FORMAT,
     METRICS,
     PREDICTIONS,
     RESULT,
+    STATUS,
+    UNREADABLE,
     Record,
     State,
     read_record,
@@ -39,9 +44,11 @@ from depthpde.records.record import (
 )
 from depthpde.runs.environment import describe_environment, remember_environments
 from depthpde.runs.examine import examine
+from depthpde.runs.failure import terminable
 from depthpde.runs.heartbeat import Heartbeat
 from depthpde.runs.run import RunConfig
 from depthpde.runs.stages import CHECKPOINTS, StageCallback, run_stages
+from depthpde.threads import threads
 from depthpde.training.config import TrainingConfig
 from depthpde.training.evaluate import Evaluation, evaluate
 from depthpde.training.history import History, Point, Status
@@ -89,13 +96,18 @@ def execute(
         if (folder / RESULT).is_file():
             log(f"{run.id} is finished; its record is shown")
             return read_record(folder)
+        _sweep_partial(folder)
+        if _was_finished(folder):
+            log(f"{run.id} was finished, but its result is missing; it is computed again")
         values = {"format": FORMAT, "id": run.id, "label": run.label, "config": run.to_dict()}
         write_json(folder / CONFIG, values)
-        with Heartbeat(folder, run.training.updates) as heart:
+        count = run.threads or 1
+        with terminable(), threads(count), Heartbeat(folder, run.training.updates) as heart:
             here = remember_environments(folder / ENVIRONMENT, describe_environment())
             write_json(folder / ENVIRONMENT, here)
             place = ensure_prepared(run, data, prepared, log)
-            _compute(run, folder, place, heart, device, callback, log)
+            notes = _thread_notes(here)
+            _compute(run, folder, place, heart, notes, device, callback, log)
         return read_record(folder)
 
 
@@ -124,6 +136,7 @@ def _compute(
     folder: Path,
     place: Path,
     heart: Heartbeat,
+    notes: list[str],
     device: str,
     callback: StageCallback | None,
     log: Callable[[str], None],
@@ -159,13 +172,50 @@ def _compute(
     found = _judge(model, splits["test"], 2 * run.training.batch_size)
     if found is not None and found.predictions is not None:
         write_whole(folder / PREDICTIONS, found.predictions.numpy().astype(np.uint8).tobytes())
-    model.save_pretrained(folder / MODEL)  # type: ignore[operator]
+    partial = folder / f".{MODEL}{PARTIAL}{os.getpid()}"
+    model.save_pretrained(partial)  # type: ignore[operator]
+    place_folder(partial, folder / MODEL, (folder / CONFIG).stat().st_mode & 0o777)
+    history.notes += notes
     if found is not None:
         _examine(model, splits["test"], folder, history.notes)
-    write_json(folder / RESULT, _result(run, place, model, (*before, history), found))
+    result = _result(run, place, model, (*before, history), found)
+    write_json(folder / RESULT, seal(folder, result, _sealed_names(folder)))
+    heart.state = State(history.status.value)
     for each in folder.glob(f"{CHECKPOINTS}*"):
         shutil.rmtree(each, ignore_errors=True)
-    heart.state = State(history.status.value)
+
+
+def _sealed_names(folder: Path) -> list[str]:
+    """Return the files that a result vouches for: all that the run itself has written."""
+    weights = [f"{MODEL}/{each.name}" for each in (folder / MODEL).iterdir()]
+    return [CONFIG, ENVIRONMENT, METRICS, PRETRAINING, PREDICTIONS, PROBE, *weights]
+
+
+def _sweep_partial(folder: Path) -> None:
+    """Remove what a process that was killed was writing; the lock is held, so nobody writes now."""
+    for each in folder.glob(f".*{PARTIAL}*"):
+        if each.is_dir():
+            shutil.rmtree(each)
+        else:
+            each.unlink(missing_ok=True)
+
+
+def _was_finished(folder: Path) -> bool:
+    """Say whether the status of a run without a result speaks of one."""
+    try:
+        return read_json(folder / STATUS).get("state") in FINISHED
+    except UNREADABLE:
+        return False
+
+
+def _thread_notes(environment: dict[str, Any]) -> list[str]:
+    """Say in the record that a run was not computed with one number of threads throughout."""
+    now = environment["threads"]
+    before = sorted({each.get("threads") for each in environment.get("earlier", [])} - {now, None})
+    said = ", ".join(str(each) for each in before)
+    return (
+        [f"begun with {said} threads, ended with {now}: its last bits may differ"] if said else []
+    )
 
 
 def _judge(model: nn.Module, split: Split, batch_size: int) -> Evaluation | None:

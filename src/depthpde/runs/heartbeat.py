@@ -11,8 +11,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from depthpde.files import write_json
-from depthpde.records.record import STATUS, State
+from depthpde.files import read_json, write_json
+from depthpde.records.record import FINISHED, STATUS, State
+from depthpde.runs.failure import explain, undisturbed
 
 BEAT = 5.0
 """Seconds between two heartbeats."""
@@ -62,9 +63,23 @@ class Heartbeat:
     ) -> None:
         self._stop.set()
         self._thread.join()
-        if error is not None:
+        if error is not None and self.state not in FINISHED:
             self.state = State.INTERRUPTED if isinstance(error, ASKED) else State.FAILED
-        self._write("" if error is None else f"{type(error).__name__}: {error}")
+            self.signal = int(getattr(error, "signal", self.signal))
+        with undisturbed():
+            self._write_last("" if error is None else explain(error, self.path.parent))
+
+    def _write_last(self, error: str) -> None:
+        """Write how it ended; on a full disk over the old status, which has its blocks already."""
+        try:
+            self._write(error)
+        except OSError:
+            if not self.path.is_file():
+                raise
+            text = json.dumps(self._said(error))
+            with self.path.open("r+", encoding="utf-8") as stream:
+                stream.write(text)
+                stream.truncate()
 
     def _beat(self) -> None:
         while not self._stop.wait(BEAT):
@@ -74,6 +89,9 @@ class Heartbeat:
                 continue  # a full disk will be met by the run itself, which can say so
 
     def _write(self, error: str) -> None:
+        write_json(self.path, self._said(error))
+
+    def _said(self, error: str) -> dict[str, Any]:
         said: dict[str, Any] = {
             "state": self.state.value,
             "update": self.update,
@@ -91,11 +109,11 @@ class Heartbeat:
             }
         if self.signal:
             said["signal"] = self.signal
-        write_json(self.path, said)
+        return said
 
 
 def _attempts(path: Path) -> int:
     try:
-        return int(json.loads(path.read_text(encoding="utf-8"))["attempts"])
+        return int(read_json(path)["attempts"])
     except (OSError, ValueError, KeyError, TypeError):
         return 0

@@ -11,7 +11,7 @@ from typing import Any
 
 from torch import nn
 
-from depthpde.config import Natural, Settings
+from depthpde.config import Natural, Positive, Settings
 from depthpde.data.catalog import resolved
 from depthpde.data.protocol import STRICT
 from depthpde.data.task import Task, TaskKind
@@ -56,12 +56,17 @@ class RunConfig(Settings):
     """How the blocks are integrated; None stacks them, as a Transformer does."""
     recipe: int | None = None
     """Version of the task's recipe: other data are another run. Filled in."""
+    threads: Positive | None = None
+    """Threads of its arithmetic on the CPU; the last bits depend on it. None is one thread, so that
+    runs are alike wherever they are computed; more is another run."""
 
     def check(self) -> None:
         """Fill in what follows from the rest, and refuse what contradicts itself."""
         known = TASKS[check_name("task", self.task, TASKS)]
         if self.recipe is None:
             self._set(recipe=known.generator)
+        if self.threads == 1:
+            self._set(threads=None)
         self._set(training=replace(self.training, seed=self.seed))
         self._set(model=self.model.fit(self.about))
         refused = self.about.kind is TaskKind.LANGUAGE or self.model.input is InputKind.PATCH

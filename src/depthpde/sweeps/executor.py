@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from depthpde.data.reader import default_out
 from depthpde.records.record import State, is_recorded
 from depthpde.runs.execute import BusyError, ensure_prepared, execute
+from depthpde.runs.failure import explain
 from depthpde.runs.run import RunConfig
 from depthpde.training.interruption import CAUGHT
 
@@ -190,7 +191,7 @@ def run_attempt(
     except KeyboardInterrupt:
         return Attempt(run.id, AttemptEnd.INTERRUPTED, "interrupted")
     except Exception as error:  # a failing run never stops the rest
-        return Attempt(run.id, AttemptEnd.FAILED, f"{type(error).__name__}: {error}")
+        return Attempt(run.id, AttemptEnd.FAILED, explain(error, folders.results))
     if record.state is State.INTERRUPTED:
         return Attempt(run.id, AttemptEnd.INTERRUPTED, "interrupted; saved")
     return Attempt(run.id, AttemptEnd.RECORDED)

@@ -66,7 +66,7 @@ class RayCluster:
         self._there = self.ray.remote(_attempt_there).options(
             num_cpus=cpus, num_gpus=gpus, max_retries=0, scheduling_strategy="SPREAD"
         )
-        self._how = {"cpus": cpus, "device": device}
+        self._how = {"device": device}
 
     def start(self, run: RunConfig) -> None:
         """Submit a run; Ray finds a node with room for it."""
@@ -158,9 +158,6 @@ def _attempt_there(
     values: dict[str, Any], folders: dict[str, Any], token: str, how: dict[str, Any], post: Any
 ) -> tuple[dict[str, str], RecordFiles]:
     """Compute a run on a node of the cluster; return its end, and its files where needed."""
-    import torch
-
-    torch.set_num_threads(how["cpus"])
     run, here = RunConfig.from_dict(values), Folders.from_dict(folders)
     if _sees(here.results, token):
         ended, parcel = run_attempt(run, here, device=how["device"]), {}

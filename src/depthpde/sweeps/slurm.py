@@ -50,7 +50,7 @@ class Slurm:
             folders.data and folders.data.absolute(),
             folders.prepared and folders.prepared.absolute(),
         )
-        self.how: dict[str, Any] = {"device": device, "cpus": cpus}
+        self.device = device
         try:
             self.executor = self.submitit.AutoExecutor(
                 self.folders.results / JOBS / "%j", cluster=cluster
@@ -100,7 +100,7 @@ class Slurm:
 
     def _submit(self) -> None:
         runs, self._waiting = self._waiting, []
-        task = _Task(self.folders.to_dict(), **self.how)
+        task = _Task(self.folders.to_dict(), self.device)
         jobs = self.executor.map_array(task, [each.to_dict() for each in runs])
         self._jobs |= {run.id: job for run, job in zip(runs, jobs, strict=True)}
 
@@ -119,14 +119,11 @@ class Slurm:
 class _Task:
     """What a job of the array does; submitit asks it for a successor when its time is up."""
 
-    def __init__(self, folders: dict[str, Any], device: str, cpus: int) -> None:
-        self.folders, self.device, self.cpus = folders, device, cpus
+    def __init__(self, folders: dict[str, Any], device: str) -> None:
+        self.folders, self.device = folders, device
 
     def __call__(self, values: dict[str, Any]) -> dict[str, str]:
         """Compute a run."""
-        import torch
-
-        torch.set_num_threads(self.cpus)
         run = RunConfig.from_dict(values)
         ended = run_attempt(run, Folders.from_dict(self.folders), device=self.device)
         return {"end": ended.end.value, "why": ended.why}

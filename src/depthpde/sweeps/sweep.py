@@ -17,6 +17,7 @@ from depthpde.records.record import (
     CONFIG,
     FINISHED,
     FORMAT,
+    RESULT,
     STATUS,
     Record,
     State,
@@ -232,6 +233,8 @@ class _Sweep:
         status |= {"state": State.FAILED.value, "error": why, "updates": run.training.updates}
         config = {"format": FORMAT, "id": run.id, "label": run.label, "config": run.to_dict()}
         folder = run_folder(self.results, run.id)
+        if (folder / RESULT).exists():  # a record that cannot be read: its files stay as they are
+            return
         with suppress(OSError):  # a folder that takes nothing: the sweep itself says it
             folder.mkdir(parents=True, exist_ok=True)
             if record is None:

@@ -1,0 +1,1 @@
+"""Whether a record is as it was written: checksums, shapes, totals."""
