@@ -27,3 +27,8 @@ def test_the_table_names_the_field(capsys):
 def test_refuses_what_cannot_be_measured(words, capsys):
     assert main(["bench", *words]) == 2
     assert f"`{words[0]}` must be at least 1, got 0" in capsys.readouterr().err
+
+
+def test_refuses_to_measure_for_ever(capsys):
+    assert main(["bench", "--rounds", "1000000000"]) == 2
+    assert "`--rounds` must lie in [1, 10000], got 1e+09" in capsys.readouterr().err

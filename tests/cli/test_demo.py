@@ -64,3 +64,10 @@ def test_one_seed_and_one_process_are_not_many(shown, capsys):
 def test_wrong_numbers_are_answered(tmp_path, capsys):
     assert main(["demo", "--seeds", "0", "--out", str(tmp_path)]) == 2
     assert "`seeds` must be at least 1, got 0" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--updates", "--workers"])
+def test_nothing_at_all_is_refused_and_not_taken_for_the_default(option, tmp_path, capsys):
+    assert main(["demo", option, "0", "--out", str(tmp_path)]) == 2
+    assert f"`{option}` must be at least 1, got 0" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())

@@ -187,3 +187,29 @@ def test_says_which_extra_is_missing(here, capsys, monkeypatch):
     monkeypatch.setattr("depthpde.cli.subject.import_module", absent)
     assert main(["doctor", "--hf", "theirs"]) == 2
     assert "`--hf` needs transformers; pip install 'depthpde[hf]'" in capsys.readouterr().err
+
+
+EVIL = """
+from pathlib import Path
+Path("ran").write_text("")
+from transformers import BertConfig, BertModel
+class Evil(BertModel):
+    config_class = BertConfig
+"""
+
+
+def test_code_in_a_model_folder_is_never_run_unless_a_flag_says_so(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr("builtins.input", lambda *words: "y")
+    (tmp_path / "evil").mkdir()
+    (tmp_path / "evil" / "modeling_evil.py").write_text(EVIL)
+    auto = {"AutoConfig": "modeling_evil.BertConfig", "AutoModel": "modeling_evil.Evil"}
+    said = {"model_type": "evil", "auto_map": auto}
+    (tmp_path / "evil" / "config.json").write_text(json.dumps(said))
+    assert main(["doctor", "--hf", "evil"]) == 2
+    assert "`--hf` must be a folder whose model transformers can load" in capsys.readouterr().err
+    assert not (tmp_path / "ran").exists()
+    main(["doctor", "--hf", "evil", "--trust-remote-code"])
+    assert "warning: code in evil is run as you" in capsys.readouterr().err
+    assert (tmp_path / "ran").exists()

@@ -170,3 +170,73 @@ def test_an_interrupt_exits_with_130(monkeypatch, capsys):
     monkeypatch.setattr(theory, "run", interrupted)
     assert main(["theory"]) == 130
     assert "interrupted" in capsys.readouterr().err
+
+
+def hostile(command: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a command line in a shell, its words after ``depthpde``."""
+    line = f"{sys.executable} -m depthpde {command}"
+    return subprocess.run(
+        ["bash", "-c", line], capture_output=True, text=True, env=os.environ | environment
+    )
+
+
+def test_a_closed_output_is_no_error_and_a_full_one_is_told_in_one_line():
+    closed = hostile("data list >&-")
+    assert (closed.returncode, closed.stderr) == (0, "")
+    assert hostile("data list 2>&-").returncode == 0
+    full = hostile("data list >/dev/full")
+    assert (full.returncode, full.stderr.count("\n")) == (2, 1)
+    assert "No space left on device" in full.stderr
+
+
+def test_a_terminal_that_knows_ascii_only_gets_every_table():
+    done = hostile("data list", PYTHONIOENCODING="ascii", LC_ALL="C", PYTHONUTF8="0")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.isascii()
+
+
+def test_a_terminated_command_exits_with_143_and_too_little_memory_is_told(monkeypatch, capsys):
+    from depthpde.cli import theory
+    from depthpde.runs.failure import TerminatedError
+
+    for error, code, word in (
+        (TerminatedError(), 143, "interrupted"),
+        (MemoryError(), 3, "memory"),
+    ):
+
+        def fails(arguments, error=error):
+            raise error
+
+        monkeypatch.setattr(theory, "run", fails)
+        assert main(["theory"]) == code
+        told = capsys.readouterr().err
+        assert word in told
+        assert told.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("train listops-mini --config /dev/full", "must be a regular file, got a device"),
+        ("train listops-mini --config deep.yaml", "deep.yaml must be YAML, but"),
+        ("train listops-mini --config deep.json", "deep.json must be JSON, but"),
+        (f"train listops-mini --set model.dim={'[' * 9000}", "must be plain JSON, but"),
+        (f"train listops-mini --set model.dim={'1' * 9000}", "must be plain JSON, but"),
+        ("sweep deep-grid.yaml", "deep-grid.yaml: it must be YAML, but"),
+        ("sweep deep-grid.json", "deep-grid.json: it must be JSON, but"),
+        ("sweep placement --seeds 1000000000000", "`seeds` must lie in [1, 10000]"),
+        ("doctor --python .", "`--python` must name a function as module:function, got '.'"),
+        ("doctor --python ..:x", "`--python` must name a function as module:function"),
+        ("doctor --checkpoint deep", "config.json must be JSON"),
+    ],
+)
+def test_hostile_input_is_one_sentence_and_exit_code_2(words, told, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for name in ("deep.yaml", "deep.json", "deep-grid.yaml", "deep-grid.json"):
+        (tmp_path / name).write_text("[" * 100_000)
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "config.json").write_text("[" * 100_000)
+    assert main(words.split()) == 2
+    error = capsys.readouterr().err
+    assert told in error
+    assert error.count("\n") == 1

@@ -1,5 +1,7 @@
 import gzip
 import lzma
+import os
+import tarfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -91,3 +93,30 @@ def test_any_bytes_are_read_or_refused_by_name(tmp_path_factory, raw: bytes, end
         lambda: list(members(path, EVERYTHING)) if ".tar" in ending else decompressed(path)
     )
     assert said is None or path.name in said
+
+
+def test_refuses_a_member_that_memory_could_not_hold(tmp_path: Path) -> None:
+    info = tarfile.TarInfo("huge")
+    info.size = 8 * 2**30
+    (tmp_path / "x.tar").write_bytes(info.tobuf() + bytes(1024))
+    with pytest.raises(ValueError, match=r"at most 2,147,483,648 bytes, got 8,589,934,592 for"):
+        list(members(tmp_path / "x.tar", EVERYTHING))
+
+
+def test_refuses_what_unpacks_to_more_than_memory_could_hold(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("depthpde.data.archive.TOO_LARGE", 1000)
+    (tmp_path / "a.gz").write_bytes(gzip.compress(bytes(1001)))
+    (tmp_path / "a.xz").write_bytes(lzma.compress(bytes(1001)))
+    for name in ("a.gz", "a.xz"):
+        with pytest.raises(ValueError, match="at most 1,000 bytes, got more"):
+            decompressed(tmp_path / name)
+
+
+def test_refuses_a_pipe_and_a_sparse_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ValueError, match="regular file, got a pipe"):
+        decompressed(tmp_path / "pipe")
+    with (tmp_path / "sparse").open("wb") as stream:
+        stream.truncate(10 * 2**30)
+    with pytest.raises(ValueError, match="10,737,418,240"):
+        decompressed(tmp_path / "sparse")

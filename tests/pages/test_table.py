@@ -61,6 +61,11 @@ def read_html(table, **chosen):
     return ET.fromstring(f"<div>{table.html(**chosen)}</div>")
 
 
+def test_a_spreadsheet_sees_no_formula_in_a_head_either():
+    table = Table(title="", heads=("=cmd()", "-x"), rows=())
+    assert table.csv() == "'=cmd(),'-x\n"
+
+
 def test_text_lines_up_names_left_and_numbers_right():
     title, *lines = PLAIN.text().splitlines()
     assert title == "means"

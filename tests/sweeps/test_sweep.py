@@ -142,6 +142,29 @@ def test_a_run_whose_worker_dies_is_tried_again_so_often_and_no_more(run, tmp_pa
     assert outcome.failed == {unlucky.id: "so it goes; tried 3 times"}
 
 
+class Preempted(Scripted):
+    """A place whose runs die often, and are further along each time."""
+
+    def __init__(self, ends, results):
+        super().__init__(ends)
+        self.results = results
+
+    def start(self, run):
+        super().start(run)
+        folder = self.results / "runs" / run.id
+        folder.mkdir(parents=True, exist_ok=True)
+        config = {"format": 1, "id": run.id, "label": "x", "config": run.to_dict()}
+        (folder / "config.json").write_text(json.dumps(config))
+        status = {"state": "running", "update": len(self.given), "heartbeat": time.time()}
+        (folder / "status.json").write_text(json.dumps(status))
+
+
+def test_preemption_is_no_failure_while_the_run_gets_on(run, tmp_path):
+    ends = {run.id: [AttemptEnd.DIED] * 9 + [AttemptEnd.RECORDED]}
+    outcome = sweep([run], Preempted(ends, tmp_path), tmp_path, retries=2)
+    assert (outcome.recorded, outcome.failed) == (1, {})
+
+
 def test_no_more_runs_are_given_away_than_there_are_slots(run, tmp_path):
     runs = seeds(run, 5)
     place = Scripted({each.id: [AttemptEnd.RECORDED] for each in runs}, slots=3)

@@ -223,3 +223,23 @@ def test_a_grid_written_later_is_found(results: Path) -> None:
     grid = known.look().grids["placement"]
     write_grid(results, type(grid)("second", "?", "baseline", grid.cells[:3], {}))
     assert list(known.look().grids) == ["placement", "second"]
+
+
+@pytest.mark.parametrize(
+    "number", ["1e999", "1" + "0" * 400, "1" + "0" * 5000, '"x"', "null", "[]"]
+)
+@pytest.mark.parametrize("field", ["update", "heartbeat", "error"])
+def test_a_status_that_cannot_be_counted_with_breaks_its_own_run_alone(
+    results: Path, field: str, number: str
+) -> None:
+    folder = some_run(results)
+    (folder / RESULT).unlink()
+    text = f'{{"state": "running", "{field}": {number}}}'
+    (folder / STATUS).write_text(text)
+    snapshot = Index(results).look()
+    if field == "error" and number == '"x"':
+        assert len(snapshot.entries) == 36
+        return
+    assert len(snapshot.entries) == 35
+    (broken,) = snapshot.broken
+    assert "status.json" in broken.reason

@@ -198,3 +198,11 @@ def test_the_board_sends_the_rows_that_changed_and_no_others(results: Path) -> N
 
 def test_a_stream_of_an_unknown_run_is_not_there(site: Site) -> None:
     assert site.get("/events/run/nobody")[0] == 404
+
+
+def test_a_number_beyond_all_bounds_ends_no_stream(tmp_path: Path) -> None:
+    path = tmp_path / "lines"
+    path.write_text('{"a": 1e999, "b": 1%s, "c": 12, "d": -1.5}\n' % ("0" * 400))
+    (line,) = read_tail(path, 0).lines
+    assert line == {"a": None, "b": None, "c": 12, "d": -1.5}
+    ServerEvent("metrics", line).encode()

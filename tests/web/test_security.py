@@ -124,3 +124,15 @@ def test_a_token_never_sends_a_visitor_elsewhere(shared_results: Path) -> None:
             location = locked.get(f"{path}?token={TOKEN}")[1]["location"]
             assert location.startswith("/")
             assert location[1:2] not in ("/", "\\")
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "localhost:evil.org", "localhost:80:90", "localhost/", "localhost@evil.org", " localhost",
+        "[::1]evil.org", "[::1", "::1", "localhost:", "localhost:999999", "127.0.0.1\t",
+        "localhost\n", "localhost, evil.org", "٤localhost",
+    ],
+)  # fmt: skip
+def test_a_host_header_with_anything_around_a_name_is_refused(header: str) -> None:
+    assert not Access("127.0.0.1", None).admits_host(header)

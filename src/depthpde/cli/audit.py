@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _subject(arguments: argparse.Namespace) -> tuple[nn.Module, Any]:
     if arguments.hf is not None:
-        return from_huggingface(arguments.hf, headed=True), None
+        return from_huggingface(arguments.hf, headed=True, trust=arguments.trust_remote_code), None
     if arguments.checkpoint is not None:
         return from_checkpoint(arguments.checkpoint)[0], None
     return from_python(arguments.python)

@@ -17,6 +17,10 @@ EXAMPLES = """examples:
 """
 
 
+MOST_ROUNDS = 10_000
+"""More would take hours and move the median by nothing."""
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the verb's options."""
     parser.add_argument(
@@ -38,12 +42,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure, and print a table: every number is a time over that of ``u.clone()``."""
-    from depthpde.errors import check_positive
+    from depthpde.errors import check_positive, check_range
 
     for name in ("shape", "steps"):
         for each in getattr(arguments, name):
             check_positive(f"--{name}", each)
-    check_positive("--rounds", arguments.rounds)
+    check_range("--rounds", check_positive("--rounds", arguments.rounds), 1, MOST_ROUNDS)
     rows = measure(tuple(arguments.shape), arguments.steps, arguments.rounds)
     if arguments.json:
         print(json.dumps(rows, indent=1))

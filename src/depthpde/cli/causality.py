@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     length = check_positive("--length", arguments.length)
     if arguments.hf is not None:
-        model, inputs = from_huggingface(arguments.hf), None
+        model, inputs = from_huggingface(arguments.hf, trust=arguments.trust_remote_code), None
     else:
         model, inputs = from_python(arguments.python)
     if inputs is None:

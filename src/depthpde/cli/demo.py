@@ -36,8 +36,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Train, compare, write the page."""
+    from depthpde.errors import check_positive
     from depthpde.papers.demo import UPDATES, plan
 
+    for name in ("updates", "workers"):
+        if getattr(args, name) is not None:
+            check_positive(f"--{name}", getattr(args, name))
     asked = plan(seeds=args.seeds, updates=args.updates or UPDATES)
     outcome = _train(asked, args)
     if outcome.interrupted:

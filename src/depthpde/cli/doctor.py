@@ -100,7 +100,7 @@ def _subject(arguments: argparse.Namespace) -> Subject:
     if arguments.checkpoint is not None:
         model, config = from_checkpoint(arguments.checkpoint)
         return _fed_by_task(model, config, arguments)
-    model = from_huggingface(arguments.hf)
+    model = from_huggingface(arguments.hf, trust=arguments.trust_remote_code)
     inputs = sentences(arguments.hf, arguments.text)
     return Subject(model, inputs) if inputs is not None else _fed_by_chance(model, arguments)
 

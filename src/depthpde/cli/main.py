@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 import traceback
@@ -124,6 +125,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         0 when all is well, 1 when a check failed, 2 for wrong input, 3 for what nobody foresaw (a
         model that fails by itself, a fault of ours), 130 when interrupted.
     """
+    _prepare_streams()
     words = list(sys.argv[1:] if argv is None else argv)
     if not words:
         parser().print_help()
@@ -148,11 +150,40 @@ def main(argv: Sequence[str] | None = None) -> int:
         if arguments.debug:
             raise
         print(f"depthpde {arguments.verb}: {_told(error)}", file=sys.stderr)
+        _drop_output()
         return 2
+    except MemoryError:
+        print(
+            f"depthpde {arguments.verb}: out of memory; ask for less at once, such as a smaller "
+            "--shape or fewer --workers",
+            file=sys.stderr,
+        )
+        return 3
     except Exception:
         traceback.print_exc()
         return 3
     return code
+
+
+def _prepare_streams() -> None:
+    """Give a command both streams, and let no letter that a terminal lacks end it.
+
+    Python has no stream where the shell has closed it (``>&-``); what is printed then goes nowhere.
+    """
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _drop_output() -> None:
+    """Forget what cannot be written any more, as on /dev/full: leaving would try it again."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _told(error: ValueError | OSError) -> str:

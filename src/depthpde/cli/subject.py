@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import argparse
 import inspect
-import json
 import sys
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from depthpde.files import read_json, read_plain
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -73,14 +74,21 @@ def add_options(parser: argparse.ArgumentParser, *, checkpoint: bool = False) ->
     source.add_argument(
         "--python", metavar="MODULE:FUNCTION", help="function that builds the model"
     )
+    parser.add_argument(
+        "--trust-remote-code",
+        action="store_true",
+        help="let --hf run Python that lies in the model's folder: it can do whatever you can",
+    )
 
 
-def from_huggingface(folder: Path, *, headed: bool = False) -> nn.Module:
+def from_huggingface(folder: Path, *, headed: bool = False, trust: bool = False) -> nn.Module:
     """Load a model that Hugging Face's `save_pretrained` wrote.
 
     Args:
         folder: Where it lies.
         headed: Load the class that was saved, with its head; else the bare stack.
+        trust: Run Python code that the folder brings; without it such a model is refused, and
+            nobody is asked.
     """
     if not (folder / "config.json").is_file():
         raise FileNotFoundError(
@@ -94,7 +102,11 @@ def from_huggingface(folder: Path, *, headed: bool = False) -> nn.Module:
     try:
         names = _read_json(folder / "config.json").get("architectures") if headed else None
         kind = getattr(transformers, (names or ["AutoModel"])[0], transformers.AutoModel)
-        model: nn.Module = kind.from_pretrained(folder, local_files_only=True)
+        if trust:
+            print(f"warning: code in {folder} is run as you", file=sys.stderr)
+        model: nn.Module = kind.from_pretrained(
+            folder, local_files_only=True, trust_remote_code=trust
+        )
     except (OSError, ValueError, RuntimeError, SafetensorError) as error:
         raise ValueError(
             f"`--hf` must be a folder whose model transformers can load, got {str(folder)!r}: "
@@ -111,7 +123,7 @@ def from_python(name: str) -> tuple[nn.Module, Any]:
     sys.path.insert(0, str(Path.cwd()))
     try:
         build = getattr(import_module(module_name), function_name)
-    except (ImportError, AttributeError, ValueError) as error:
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
         raise ValueError(
             f"`--python` must name a function as module:function, got {name!r}: {error}"
         ) from error
@@ -165,7 +177,7 @@ def sentences(folder: Path, text: Path | None) -> dict[str, Tensor] | None:
     """
     lines = list(SENTENCES)
     if text is not None:
-        lines = [line for line in text.read_text(encoding="utf-8").splitlines() if line.strip()]
+        lines = [line for line in read_plain(text).decode("utf-8").splitlines() if line.strip()]
     if not lines:
         raise ValueError(f"`--text` must hold at least one line of text, got {str(text)!r} empty")
     # Without a vocabulary the library would build a tokenizer that knows no word.
@@ -176,7 +188,9 @@ def sentences(folder: Path, text: Path | None) -> dict[str, Tensor] | None:
                 "save one with tokenizer.save_pretrained(folder)"
             )
         return None
-    tokenizer = _transformers().AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    tokenizer = _transformers().AutoTokenizer.from_pretrained(
+        folder, local_files_only=True, trust_remote_code=False
+    )
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
     return dict(tokenizer(lines, padding=True, truncation=True, return_tensors="pt"))
@@ -217,13 +231,13 @@ def random_tokens(model: nn.Module, length: int, seed: int, *, batch: int = 2) -
 
 def _read_json(file: Path) -> dict[str, Any]:
     try:
-        said = json.loads(file.read_text(encoding="utf-8"))
+        said = read_json(file)
     except FileNotFoundError:
         raise FileNotFoundError(
             f"`--checkpoint` must be a folder with config.json, got {str(file.parent)!r}; give a "
             "run's folder, or one that save_pretrained wrote"
         ) from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise ValueError(f"{file} must be JSON, got {error}; it was not written by us") from error
     return said if isinstance(said, dict) else {}
 

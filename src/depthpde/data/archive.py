@@ -10,8 +10,11 @@ import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 
+from depthpde.files import read_plain
+
 _TAR = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.bz2")
-_TOO_LARGE = 1 << 31
+TOO_LARGE = 1 << 31
+"""Bytes that one file may have, packed or not."""
 
 
 def is_archive(path: Path) -> bool:
@@ -37,22 +40,30 @@ def decompressed(path: Path) -> bytes:
     try:
         if path.suffix == ".gz":
             with gzip.open(path) as packed:
-                return packed.read()
+                return _bounded(path, packed.read(TOO_LARGE + 1))
         if path.suffix == ".xz":
             with lzma.open(path) as packed:
-                return packed.read()
+                return _bounded(path, packed.read(TOO_LARGE + 1))
         if path.suffix == ".zip":
             return _only_member(path)
     except (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error, zipfile.BadZipFile) as error:
         raise ValueError(f"{path} is cut short or damaged ({error}); download it again") from error
-    return path.read_bytes()
+    return read_plain(path, TOO_LARGE)
+
+
+def _bounded(path: Path, content: bytes) -> bytes:
+    if len(content) > TOO_LARGE:
+        raise ValueError(
+            f"{path} must hold at most {TOO_LARGE:,} bytes, got more; download it again"
+        )
+    return content
 
 
 def _in_folder(folder: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:
     for each in sorted(folder.rglob("*")):
         name = each.relative_to(folder).as_posix()
         if wanted(name) and each.is_file():
-            yield name, each.read_bytes()
+            yield name, read_plain(each, TOO_LARGE)
 
 
 def _in_tar(path: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:
@@ -62,6 +73,11 @@ def _in_tar(path: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, by
                 _refuse_unsafe(path, member)
                 if not member.isfile() or not wanted(_plain(member.name)):
                     continue
+                if member.size > TOO_LARGE:
+                    raise ValueError(
+                        f"{path} must hold members of at most {TOO_LARGE:,} bytes, got "
+                        f"{member.size:,} for {member.name!r}; download it again"
+                    )
                 content = tar.extractfile(member)
                 assert content is not None, "a regular file has content"
                 data = content.read()
@@ -93,7 +109,7 @@ def _refuse_unsafe(path: Path, member: tarfile.TarInfo) -> None:
 def _only_member(path: Path) -> bytes:
     with zipfile.ZipFile(path) as packed:
         names = [info for info in packed.infolist() if not info.is_dir()]
-        if len(names) != 1 or names[0].file_size > _TOO_LARGE:
+        if len(names) != 1 or names[0].file_size > TOO_LARGE:
             raise ValueError(
                 f"{path} must hold one file of at most 2 GB, got {len(names)} files; "
                 "download it again"

@@ -115,7 +115,7 @@ class Table:
         stream = io.StringIO()
         heads = list(rows[0]) if rows else list(self.heads)
         writer = csv.DictWriter(stream, heads, lineterminator="\n")
-        writer.writeheader()
+        writer.writerow({each: _harmless(each) for each in heads})
         writer.writerows({key: _harmless(each) for key, each in row.items()} for row in rows)
         return stream.getvalue()
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from depthpde.data.tasks import TASKS
 from depthpde.errors import check_name
+from depthpde.files import read_plain
 from depthpde.records.record import FORMAT
 from depthpde.runs.presets import PRESETS, preset
 from depthpde.runs.run import RunConfig
@@ -84,6 +85,10 @@ def read_change(change: str) -> tuple[str, Any]:
         return name.strip(), json.loads(text)
     except json.JSONDecodeError:
         return name.strip(), text
+    except (RecursionError, ValueError) as error:  # nested too deeply, or a number without end
+        raise ValueError(
+            f"the value of {name.strip()!r} must be plain JSON, but {error}; write it shorter"
+        ) from error
 
 
 def read_settings(path: Path) -> dict[str, Any]:
@@ -123,7 +128,7 @@ def read_yaml(text: str) -> Any:
 
 def _parse(path: Path) -> Any:
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_plain(path).decode("utf-8")
     except FileNotFoundError:
         raise FileNotFoundError(f"{path} does not exist; write it with --print_config") from None
     suffix = check_name("config's ending", path.suffix, _READERS)
@@ -133,7 +138,7 @@ def _parse(path: Path) -> Any:
         raise ValueError(
             f"{path} needs PyYAML to be read; use pip install pyyaml, or a .json file"
         ) from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} must be {suffix[1:].upper()}, but {error}") from error
 
 

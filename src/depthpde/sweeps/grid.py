@@ -11,12 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from depthpde.data.protocol import STRICT
-from depthpde.errors import check_name, check_positive
+from depthpde.errors import check_name, check_positive, check_range
 from depthpde.records.record import GRIDS, Cell, Grid, read_grid, write_grid
 
 if TYPE_CHECKING:  # a plan is described without torch; its runs import it
     from depthpde.runs.presets import Preset
     from depthpde.runs.run import RunConfig
+
+
+MOST_SEEDS = 10_000
+"""Seeds that a number may stand for: a slip of the keyboard is not a year of computing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +89,9 @@ class Plan:
                 f"{self.name!r}; it becomes a file's name"
             )
         if isinstance(self.seeds, int):
-            object.__setattr__(self, "seeds", tuple(range(check_positive("seeds", self.seeds))))
+            count = check_positive("seeds", self.seeds)
+            check_range("seeds", count, 1, MOST_SEEDS, advice="name those you want in a list")
+            object.__setattr__(self, "seeds", tuple(range(count)))
         labels = [each.label for each in self.variants]
         asked: dict[str, list[Any]] = {"seeds": self._seeds, "variants": labels}
         for name, values in (asked | {"bases": list(self.bases)}).items():

@@ -20,6 +20,7 @@ from typing import Any
 
 from depthpde.data.protocol import STRICT
 from depthpde.errors import check_name
+from depthpde.files import read_plain
 from depthpde.runs.settings import read_yaml
 from depthpde.sweeps.grid import Plan, Variant, bases
 
@@ -63,18 +64,21 @@ def read_plan(path: Path, *, seeds: int | None = None, tasks: Sequence[str] | No
 
 def _read(path: Path) -> Any:
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_plain(path).decode("utf-8")
     except FileNotFoundError:
         raise ValueError("there is no such file; depthpde sweep --help shows one") from None
     if path.suffix == ".json":
-        return json.loads(text)
+        try:
+            return json.loads(text)
+        except RecursionError as error:
+            raise ValueError(f"it must be JSON, but {error}") from error
     if path.suffix not in (".yaml", ".yml"):
         raise ValueError(f"a grid must be a .json, .yaml or .yml file, got {path.name!r}")
     try:
         return read_yaml(text)
     except ImportError as error:
         raise ValueError("YAML needs PyYAML: pip install pyyaml; or write it as .json") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"it must be YAML, but {error}") from error
 
 

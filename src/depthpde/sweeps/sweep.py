@@ -67,7 +67,8 @@ def sweep(
 ) -> SweepOutcome:
     """Compute all runs that have no record yet, in their order.
 
-    A run whose worker dies is taken up again, `retries` times; one that raises is noted as
+    A run whose worker dies is taken up again, `retries` times without an update in between: one
+    that is preempted again and again but gets on goes on for ever; one that raises is noted as
     failed, and the rest goes on. Each run is claimed before it is given away, so two sweeps in
     one folder share the work. SIGINT and SIGTERM make the runs save and end.
 
@@ -150,6 +151,7 @@ class _Sweep:
         self.outcome = SweepOutcome()
         self.deaths: Counter[str] = Counter()
         self.not_before: dict[str, float] = {}
+        self.reached: dict[str, int] = {}
 
     def add(self, run: RunConfig, retry_failed: bool) -> None:
         """Queue a run, unless its record says that there is nothing to do."""
@@ -205,12 +207,22 @@ class _Sweep:
         elif end is AttemptEnd.FAILED:
             self._fail(run, why)
         elif not self.outcome.interrupted:  # died, or interrupted by somebody else
+            if self._got_further(run):
+                self.deaths[run.id] = 0  # preempted, not caught in a loop
             self.deaths[run.id] += 1
             if self.deaths[run.id] > self.retries:
                 self._fail(run, f"{why}; tried {self.deaths[run.id]} times")
             else:
                 self.waiting.appendleft(run)
         self.callback(ended)
+
+    def _got_further(self, run: RunConfig) -> bool:
+        """Say whether a run has made updates since its last death."""
+        record = _record(self.results, run)
+        made = 0 if record is None else int(record.status.get("update", 0))
+        before = self.reached.get(run.id, 0)
+        self.reached[run.id] = made
+        return made > before
 
     def _settled_elsewhere(self, run: RunConfig) -> bool:
         """Say whether another process has brought a run to its end since it was queued."""

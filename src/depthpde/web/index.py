@@ -25,6 +25,7 @@ from depthpde.records.record import (
     RESULT,
     RUNS,
     STATUS,
+    UNREADABLE,
     Broken,
     Grid,
     Record,
@@ -190,7 +191,7 @@ class Index:
         try:
             self._refuse_links(self.root / RUNS / run)
             return read_record(self.root / RUNS / run)
-        except (ValueError, KeyError, TypeError, OSError):
+        except UNREADABLE:
             return None  # it was there a moment ago; the next look says what is wrong
 
     def file(self, run: str, name: str) -> Path | None:
@@ -244,7 +245,7 @@ class Index:
                 entry = self._entries[path.name] = self._timed(summarize(read_record(path)))
                 if entry.state in FINISHED:
                     self._settled.add(key)
-        except (ValueError, KeyError, TypeError, OSError) as error:
+        except UNREADABLE as error:
             reason = str(error).replace(f"{self.root}{os.sep}", "")
             self._broken[key] = Broken(Path(key), reason)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -107,10 +108,20 @@ def stream(look: Callable[[], list[ServerEvent]], closing: Callable[[], bool]) -
 
 def _parse(line: bytes) -> dict[str, Any] | None:
     try:
-        found = json.loads(line, parse_constant=lambda name: None)
+        found = json.loads(
+            line, parse_constant=lambda name: None, parse_float=_number, parse_int=_number
+        )
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
+
+
+def _number(text: str) -> float | int | None:
+    """Return a number that a page can draw; None for one beyond all bounds, as for NaN."""
+    value = float(text)
+    if not math.isfinite(value):
+        return None
+    return int(text) if text.lstrip("-").isdigit() and len(text) < 20 else value
 
 
 async def _events(

@@ -8,6 +8,7 @@ and nothing else, so that a name inside a record can never become code.
 from __future__ import annotations
 
 import ipaddress
+import re
 import secrets
 import socket
 from collections.abc import MutableMapping
@@ -21,6 +22,8 @@ from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+_HOST = re.compile(r"(?:\[(?P<six>[0-9a-f:.]+)\]|(?P<name>[a-z0-9._-]+))(?::[0-9]{1,5})?", re.ASCII)
+"""A name or address, IPv6 in brackets, and a port: nothing before, between or after."""
 SHORTEST_TOKEN = 16
 """Letters that a token of one's own must have."""
 
@@ -191,11 +194,9 @@ def _cookie(header: str, name: str) -> str | None:
 
 
 def _host_name(header: str) -> str:
-    """Take the port off a Host header: another one may have been forwarded here."""
-    header = header.strip().lower()
-    if header.startswith("["):
-        return header[1:].partition("]")[0]
-    return header.partition(":")[0]
+    """Take the port off a Host header, another may have been forwarded here; "" if it is none."""
+    found = _HOST.fullmatch(header.lower())
+    return "" if found is None else found["six"] or found["name"]
 
 
 def _address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
