@@ -68,6 +68,10 @@ from depthpde.records.evidence import gather as gather
 from depthpde.records.evidence import over_all as over_all
 from depthpde.records.results import Results as Results
 from depthpde.records.results import read_results as read_results
+from depthpde.records.verdicts import Hypothesis as Hypothesis
+from depthpde.records.verdicts import Outcome as Outcome
+from depthpde.records.verdicts import Verdict as Verdict
+from depthpde.records.verdicts import judge as judge
 from depthpde.report.page import write_report as write_report
 from depthpde.report.tables import paired_table as paired_table
 from depthpde.runs.execute import execute as execute

@@ -163,7 +163,7 @@ def test_a_decoder_never_shows_a_site_its_future():
 
 def test_refuses_to_go_on_site_by_site():
     config = ModelConfig(**{**SMALL, "classes": None})
-    with pytest.raises(ValueError, match="`past` must be left out: a simulator runs whole"):
+    with pytest.raises(ValueError, match="`cache` must be left out: a simulator runs whole"):
         seeded(LanguageSimulator, config).generate(tokens(), 1)
 
 

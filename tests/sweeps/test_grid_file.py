@@ -107,7 +107,7 @@ def test_a_file_of_another_kind_or_form_is_refused(tmp_path):
 
 def test_the_longer_pathfinder_differs_from_placement_in_its_updates_alone():
     longer = read_plan(EXAMPLES / "pathfinder-longer.yaml")
-    placed = placement.plan(tasks=["pathfinder-mini"])
+    placed = placement.EXPERIMENT.plan(tasks=["pathfinder-mini"])
     usual = {(cell.variant, cell.seed): run for cell, run in placed.cells}
     assert len(longer.cells) == 24
     for cell, run in longer.cells:
@@ -118,7 +118,10 @@ def test_the_longer_pathfinder_differs_from_placement_in_its_updates_alone():
 
 def test_the_decoder_with_controls_is_that_of_the_architectures():
     controls = read_plan(EXAMPLES / CONTROLS)
-    ours = {(cell.task, cell.variant, cell.seed): run for cell, run in architectures.plan().cells}
+    ours = {
+        (cell.task, cell.variant, cell.seed): run
+        for cell, run in architectures.EXPERIMENT.plan().cells
+    }
     shared = {"baseline": "Transformer, both", "in the equation": "simulator, both"}
     assert len(controls.cells) == 90
     for cell, run in controls.cells:

@@ -62,7 +62,7 @@ def test_a_signal_to_either_stops_both_and_one_process_goes_on(pair):
 
 def test_refuses_processes_with_other_first_weights(pair):
     for said in pair[0]:
-        assert "`model` must stand at the same weights in all 2 processes" in said["refused"]
+        assert "`model` must have the same weights in all 2 processes" in said["refused"]
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7])

@@ -38,7 +38,11 @@ LEVEL = 0.05
 
 
 class Outcome(StrEnum):
-    """The scale."""
+    """The scale.
+
+    >>> print(dp.Outcome.EQUIVALENT)
+    equivalent
+    """
 
     SUPPORTED = "supported"
     SMALLER = "smaller than claimed"
@@ -51,9 +55,8 @@ class Outcome(StrEnum):
 class Hypothesis:
     """What was claimed of a mean difference.
 
-    Hypothesis(sign=1, size=4.07)      # raises by 4.07
-    Hypothesis(sign=1, mark=1.0)       # raises by more than 1
-    Hypothesis(sign=0, margin=0.75)    # changes nothing that matters
+    >>> raises = dp.Hypothesis(sign=1, size=4.07)     # by 4.07 points
+    >>> same = dp.Hypothesis(sign=0, margin=0.75)     # changes nothing that matters
     """
 
     sign: int = 1
@@ -86,7 +89,12 @@ class Hypothesis:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Verdict:
-    """A claim, judged."""
+    """A claim, judged.
+
+    >>> found = dp.judge({"a": [1.0, 2.0, 1.5, 1.2, 1.8, 1.4]}, dp.Hypothesis(sign=1))
+    >>> found.n
+    6
+    """
 
     outcome: Outcome
     hypothesis: Hypothesis
@@ -158,8 +166,9 @@ def judge(
 ) -> Verdict:
     """Judge a claim about a mean difference over tasks.
 
-        judge({"listops": [1.4, 1.9, 1.1, 2.0, 1.7, 1.5]}, Hypothesis(size=4.07)).outcome
-        # smaller than claimed
+    >>> pairs = {"listops": [1.4, 1.9, 1.1, 2.0, 1.7, 1.5]}
+    >>> print(dp.judge(pairs, dp.Hypothesis(size=4.07)).outcome)
+    smaller than claimed
 
     Args:
         differences: Task → paired differences. Leave tasks out that are learned at once or not yet:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from torch.nn import functional as F
-
+from depthpde.layers.dropout import dropout as drop
 from depthpde.layers.interaction import DecodeCache
 from depthpde.layers.ratio import BoundedRatio
 from depthpde.layers.stabilizer import Norm, Stabilizer
@@ -97,7 +96,7 @@ class SimulatedBlock(Block):
         if self.simulator.weights is Weights.INTERPOLATED and self._next:
             maps.append(self._next[0].get_submodule(name))
         share = self.add.dropout if self.training and dropout else 0.0
-        then = partial(F.dropout, p=share) if share else None
+        then = partial(drop, share=share) if share else None
         if len(maps) == 1 and then is None:
             return maps[0]
         return Interpolated(maps, start=self.index, then=then)
