@@ -200,7 +200,7 @@ def _adjoint(
     batch, length, dim = u.shape
     out, tile = torch.empty_like(grad), tile_length(batch, length)
     tiles = -(-length // tile)
-    partial = torch.empty(batch * tiles, 1 + dim, dtype=row.dtype)
+    partial = torch.empty(batch * tiles, 1 + dim, dtype=row.dtype, device="cpu")
     (c,) = scalars(row, 0 if problem.scheme is Scheme.UPWIND else 1)
     launch(
         step_adjoint, batch * tiles, u.numel(),

@@ -87,7 +87,7 @@ def distance_adjoint(h, u, weights, out, partial, first, last):  # type: ignore[
 def _distance(u: Tensor, weights: Tensor) -> Tensor:
     dtype = torch.float64 if u.dtype == torch.float64 else torch.float32
     field = u.detach().to(dtype).contiguous()
-    out = torch.empty(u.shape[0], u.shape[1] - 1, 1, dtype=dtype)
+    out = torch.empty(u.shape[0], u.shape[1] - 1, 1, dtype=dtype, device="cpu")
     if out.numel():
         scale = weights.detach().to(dtype)
         tile = tile_length(u.shape[0], u.shape[1])
@@ -100,7 +100,10 @@ def _distance(u: Tensor, weights: Tensor) -> Tensor:
 def _distance_adjoint(h: Tensor, u: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
     dtype = torch.float64 if u.dtype == torch.float64 else torch.float32
     field, pull = u.detach().to(dtype).contiguous(), h.detach().to(dtype).contiguous()
-    out, partial = torch.empty_like(field), torch.zeros(u.shape[0], u.shape[2], dtype=dtype)
+    out, partial = (
+        torch.empty_like(field),
+        torch.zeros(u.shape[0], u.shape[2], dtype=dtype, device="cpu"),
+    )
     scale = weights.detach().to(dtype)
     arrays = (each.numpy() for each in (pull, field, scale, out, partial))
     launch(distance_adjoint, u.shape[0], u.numel(), *arrays)

@@ -49,7 +49,7 @@ def apply(
     """Filter a field, outside of autograd; `dtype` is what the result is rounded to."""
     field, weights = u.detach().contiguous(), _ready(taps, u)
     batch, length, dim = field.shape
-    out = torch.empty(u.shape, dtype=dtype or u.dtype)
+    out = torch.empty(u.shape, dtype=dtype or u.dtype, device="cpu")
     chunk = tile_length(batch, length)
     launch(
         filters.apply_filter, batch * -(-length // chunk), u.numel(),
@@ -70,7 +70,7 @@ def pull(
     """Give the gradients of field and taps, outside of autograd; without u the field's alone."""
     grad, weights = g.detach().contiguous(), _ready(taps, g)
     batch, length, dim = grad.shape
-    out = torch.empty(g.shape, dtype=dtype or g.dtype)
+    out = torch.empty(g.shape, dtype=dtype or g.dtype, device="cpu")
     chunk = tile_length(batch, length)
     chunks, kind = -(-length // chunk), continuation(problem)
     partial = weights.new_empty(0 if u is None else batch * chunks, weights.shape[1], dim)

@@ -40,7 +40,10 @@ LONGEST = 64
 """Steps of one filter; more are several filters, whose windows stay in the cache."""
 
 
-_NO_SUMS = {kind: torch.empty(0, 0, dtype=kind).numpy() for kind in (torch.float32, torch.float64)}
+_NO_SUMS = {
+    kind: torch.empty(0, 0, dtype=kind, device="cpu").numpy()
+    for kind in (torch.float32, torch.float64)
+}
 
 
 def supports(u: Field, problem: Problem) -> bool:
@@ -92,7 +95,7 @@ def _adjoint_uniform(
         g = _run(g, ratio, edges, problem, problem.steps - 1, kind, ratio.dtype)
     batch, length, dim = u.shape
     chunks = -(-length // tile_length(batch, length))
-    partial = torch.empty(batch * chunks, dim, dtype=ratio.dtype)
+    partial = torch.empty(batch * chunks, dim, dtype=ratio.dtype, device="cpu")
     out = _step(g, u, ratio, edges, problem, kind, u.dtype, partial)
     if problem.steps > 1:
         partial *= problem.steps
@@ -108,7 +111,7 @@ def _adjoint_by_edge(
         kind = UPWIND if upwind else SYMMETRIC
         fields.append(_run_by_edge(fields[-1], ratio, edges, problem, 1, kind))
     kind = DOWNWIND if upwind else SYMMETRIC
-    grad_ratio = torch.zeros(u.shape[0], *ratio.shape[1:], dtype=g.dtype)
+    grad_ratio = torch.zeros(u.shape[0], *ratio.shape[1:], dtype=g.dtype, device="cpu")
     for field in reversed(fields):
         edge_steps.add_gradient(g, field, edges, grad_ratio, problem.dilation, kind[0])
         g = _run_by_edge(g, ratio, edges, problem, 1, kind)
@@ -155,7 +158,7 @@ def _step(
 ) -> Field:
     """Take one step of g; with u, also sum what it brings times u into `partial`."""
     batch, length, dim = g.shape
-    out = torch.empty(g.shape, dtype=dtype)
+    out = torch.empty(g.shape, dtype=dtype, device="cpu")
     tile = tile_length(batch, length)
     sums = _NO_SUMS[ratio.dtype] if partial is None else partial.numpy()
     launch(

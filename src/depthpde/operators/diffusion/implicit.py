@@ -125,7 +125,7 @@ def _adjoint(
     field, weights = as_compute(u.detach(), ratio.detach().contiguous())
     grad = g.detach().to(field.dtype).contiguous()
     num_edges = count_edges(u.shape[1], problem.boundary, problem.dilation)
-    grad_ratio = torch.zeros(u.shape[0], num_edges, ratio.shape[2], dtype=field.dtype)
+    grad_ratio = torch.zeros(u.shape[0], num_edges, ratio.shape[2], dtype=field.dtype, device="cpu")
     _, solutions = _solutions(field.contiguous(), weights, edges, problem)
     for solution in reversed(solutions):
         z = _solve(grad, weights, edges, problem)
