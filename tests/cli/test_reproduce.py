@@ -56,7 +56,7 @@ def test_a_grid_is_interrupted_goes_on_and_ends_in_verdicts(cache, tmp_path):
     assert again.returncode == 0, again.stderr
     found = json.loads(again.stdout)
     assert found["name"] == "commutation"
-    assert {row["verdict"] for row in found["rows"]} == {"undecided"}, "one seed"
+    assert {row["verdict"] for row in found["rows"]} == {"inconclusive"}, "one seed"
     records = read_records(tmp_path).found
     assert len(records) == 8
     assert done < set(records)
@@ -69,7 +69,7 @@ def test_an_experiment_of_its_own_is_run_and_its_findings_are_shown_again(tmp_pa
     words = ["reproduce", "efficiency", "--out", str(tmp_path)]
     assert main([*words, "--scale", "quick", "--seeds", "1"]) == 0
     out = capsys.readouterr().out
-    assert "claim     Paper A: diffusion costs little time and memory." in out
+    assert "claim     Paper A: " in out
     assert "verdict   " in out
     assert main([*words, "--judge"]) == 0
     assert capsys.readouterr().out == out

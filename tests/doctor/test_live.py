@@ -236,7 +236,7 @@ def test_a_pass_without_a_backward_leaves_gradients_out():
         with torch.no_grad():
             model(torch.randint(1, 9, (4, CASE.length)))
         doctor.step()
-    assert doctor.diagnosis.unmeasured["gradients"] == "no backward pass was heard"
+    assert doctor.diagnosis.unmeasured["gradients"] == "no backward pass was recorded"
 
 
 def test_only_a_few_sequences_are_looked_at_again():

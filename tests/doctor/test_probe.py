@@ -241,7 +241,7 @@ def test_a_described_family_is_measured_without_its_attention():
     )  # fmt: skip
     found = probe(Mine(), torch.randn(2, 5, 8), family=family)
     assert found.blocks == 2
-    assert "does not say where queries and keys are" in found.missing["attention"]
+    assert "does not name where queries and keys are" in found.missing["attention"]
     assert "rank.residual" in found
 
 
