@@ -1,4 +1,4 @@
-"""Every claim, in the order of the paper: what diffusion is, what it does, what it meets."""
+"""Every claim: paper A's (what diffusion is, does and meets), then paper B's on stabilizers."""
 
 from __future__ import annotations
 
@@ -21,6 +21,13 @@ from depthpde.theory.diffusion import (
     spectrum,
     unconditional,
     upwind,
+)
+from depthpde.theory.stabilizers import (
+    growth_bound,
+    normalization,
+    rank_collapse,
+    residual,
+    token_clusters,
 )
 from depthpde.theory.stencil import maximum as stencil_maximum
 from depthpde.theory.stencil import norm as stencil_norm
@@ -47,5 +54,10 @@ CLAIMS: dict[str, Claim] = {
         perturbation.CLAIM,
         commutation.CLAIM,
         gradient_flow.CLAIM,
+        residual.CLAIM,
+        normalization.CLAIM,
+        rank_collapse.CLAIM,
+        token_clusters.CLAIM,
+        growth_bound.CLAIM,
     )
 }

@@ -1,0 +1,1 @@
+"""Claims of paper B about stabilizers, one a file."""
