@@ -49,6 +49,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/dashboard.py --check
 	$(BIN)/python benchmarks/audit.py --check
 	$(BIN)/python benchmarks/inference.py --check
+	$(BIN)/python benchmarks/simulator.py --check
 
 results: $(READY)
 	rm -rf results/report

@@ -24,13 +24,16 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from depthpde.layers.interaction import Attention
 from depthpde.layers.reaction import FeedForward
+from depthpde.layers.stabilizer import Stabilizer
 from depthpde.operators.interaction import attention_weights
+from depthpde.operators.laplacian import laplacian_matrix
 from depthpde.operators.reaction import fisher_kpp
 from depthpde.simulator.equation import Equation, Projection
 from depthpde.simulator.simulate import simulate
@@ -260,6 +263,77 @@ def overhead(rounds: int = 9) -> list[Row]:
     return rows
 
 
+def memory(steps: int = 256) -> list[Row]:
+    """Measure what autograd keeps for 256 checkpointed steps, in units of one step."""
+    torch.manual_seed(0)
+    attention = Attention(64, 2)
+    equation = Equation(diffusion=0.1, interaction=attention, reaction=FeedForward(64, 128))
+    u0 = torch.randn(1, 128, 64)
+
+    def kept(count: int, gradient: str) -> int:
+        found: dict[int, int] = {}
+
+        def pack(tensor: Tensor) -> Tensor:
+            storage = tensor.untyped_storage()
+            found[storage.data_ptr()] = storage.nbytes()
+            return tensor
+
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+            path = simulate(
+                equation, u0, (0.0, 2.0), method="heun", substeps=count, gradient=gradient
+            )
+        del path
+        return sum(found.values())
+
+    with torch.enable_grad():
+        one, whole, sparse = kept(1, "steps"), kept(steps, "steps"), kept(steps, "checkpoint")
+    piece = math.isqrt(steps) * one  # while a piece is differentiated, its own steps are there too
+    rows = [
+        Row(f"memory of {steps} checkpointed steps / one step", (sparse + piece) / one, 24.0,
+            f"{(sparse + piece) / 2**20:.1f} MiB; all steps kept: {whole / 2**20:.0f} MiB"),
+    ]  # fmt: skip
+    print(rows[0], flush=True)
+    return rows
+
+
+def diffrax_beside() -> list[Row]:
+    """Print diffrax's Tsit5 on heat and attention at the same tolerance, where it is installed."""
+    if importlib.util.find_spec("diffrax") is None:
+        print("diffrax is not installed: its line is left out")
+        return []
+    import diffrax
+    import jax
+    import jax.numpy as jnp
+
+    jax.config.update("jax_enable_x64", True)
+    torch.manual_seed(0)
+    u0, rows = torch.randn(1, 128, 16, dtype=torch.float64), []
+    for alpha in (1.0, 20.0):
+        equation = Equation(
+            diffusion=alpha,
+            interaction=lambda u: attention_weights(u, u, gain=0.25) @ u,
+            stabilizer=Stabilizer(norm="none"),
+        )
+        exact = simulate(equation, u0, (0.0, 2.0), method="etd4_stiff", rtol=1e-11).final
+        laplace = jnp.asarray(laplacian_matrix(128).numpy())
+
+        def rate(t: object, u: Any, args: object, alpha: float = alpha, heat: Any = laplace) -> Any:
+            return alpha * heat @ u + jax.nn.softmax(0.25 * u @ u.T, axis=-1) @ u
+
+        found = diffrax.diffeqsolve(
+            diffrax.ODETerm(rate), diffrax.Tsit5(), 0.0, 2.0, None, jnp.asarray(u0[0].numpy()),
+            stepsize_controller=diffrax.PIDController(rtol=1e-6, atol=1e-9), max_steps=100_000,
+        )  # fmt: skip
+        theirs = 6 * int(found.stats["num_steps"]) + 1
+        missed = distance(torch.tensor(found.ys[-1].tolist()).double()[None], exact)
+        path = simulate(equation, u0, (0.0, 2.0), rtol=1e-6)
+        ours = path.statistics.evaluations["interaction"]
+        note = f"{ours} ({distance(path.final, exact):.1e}) against {theirs} ({missed:.1e}, Tsit5)"
+        rows.append(Row(f"diffrax, diffusivity {alpha:g}, rtol 1e-6", ours / theirs, None, note))
+        print(rows[-1], flush=True)
+    return rows
+
+
 def _seconds(run: Callable[[], object]) -> float:
     begun = time.perf_counter()
     run()
@@ -271,7 +345,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--check", action="store_true", help="exit 1 if a bar is missed")
     parser.add_argument("--quick", action="store_true", help="leave the long parts out")
-    parser.add_argument("--only", choices=("1", "20", "200", "errors", "overhead"), help="one part")
+    parser.add_argument("--only", help="one part: 1, 20, 200, errors, …")
     arguments = parser.parse_args()
     if importlib.util.find_spec("torchdiffeq") is None:
         print("torchdiffeq is not installed: pip install 'depthpde[peers]'", file=sys.stderr)
@@ -282,7 +356,11 @@ def main() -> int:
         **{f"{alpha:g}": partial(evaluations, alpha) for alpha in BARS},
         "errors": wanted_and_got,
         "overhead": overhead,
+        "memory": memory,
+        "diffrax": diffrax_beside,
     }
+    if arguments.only and arguments.only not in parts:
+        parser.error(f"--only must be one of {', '.join(parts)}, got {arguments.only!r}")
     left_out = {"200", "errors"} if arguments.quick else set()
     names = [arguments.only] if arguments.only else [name for name in parts if name not in left_out]
     with torch.no_grad():
