@@ -79,6 +79,10 @@ ELSEWHERE = {
         "operators/diffusion/test_paths.py",  # every path against the dense definition
     ),
     "theory/stencil": dict.fromkeys(("maximum", "norm"), "theory/test_registry.py"),
+    "theory/stabilizers": dict.fromkeys(
+        ("growth_bound", "normalization", "rank_collapse", "residual", "token_clusters"),
+        "theory/test_registry.py",
+    ),
     "papers/measurements": {"depth": "papers/test_depth_limit.py"},
     "records": {"ungrouped": "records/test_results.py"},
     "runs": {"stages": "runs/test_execute.py"},
