@@ -26,7 +26,10 @@ LEFT = {
     "docs/doctor.md": ("doctor.html", "doctor.jsonl"),
 }
 """Files that the recipes of a page leave; each recipe leaves at least one."""
-INNER = ("data", "doctor.live", "layers", "models", "records", "training", "web")
+INNER = (
+    "data", "doctor.live", "insertion", "isolation", "layers", "models", "operators", "records",
+    "simulator", "solvers", "training", "web",
+)  # fmt: skip
 """What benchmarks measure or replace inside: generators, a block, the server and its index."""
 UNTYPED = ("transformers", "timm", "x_transformers")
 """Libraries whose own types are not judged here, and would take minutes."""
