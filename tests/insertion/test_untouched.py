@@ -34,7 +34,7 @@ def snapshot(model):
 
 def live(model, batch, **options):
     """A training pass under the doctor; the error may come from the model itself."""
-    with Doctor(model, every=1, say=lambda line: None, **options) as doctor:
+    with Doctor(model, every=1, log=lambda line: None, **options) as doctor:
         named = batch if isinstance(batch, dict) else {"input_ids": batch}
         model(**named)
         doctor.step()
