@@ -40,7 +40,7 @@ def test_a_result_that_tells_little_is_shown_as_far_as_it_goes(results: Path) ->
         "status": "diverged",
         "trivial": {"x": "high"},
         "test": None,
-        "seconds": "long",
+        "seconds": 60.0,
     }
     write_json(folder / RESULT, bare)
     view = view_of(results, folder.name)
