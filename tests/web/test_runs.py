@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from depthpde.files import write_json
 from depthpde.records.record import METRICS, RESULT, read_grid
 from depthpde.web.index import Index
 from depthpde.web.runs import Curves, RunView, draw_run
@@ -31,21 +30,6 @@ def test_a_finished_run_tells_its_result_and_the_lines_that_need_no_learning(
     assert view.has_probe
     assert dict(view.environment)["versions"] == "depthpde 0.1, python 3.11.2, torch 2.13.0"
     assert json.loads(view.config)["task"] == "listops-mini"
-
-
-def test_a_result_that_tells_little_is_shown_as_far_as_it_goes(results: Path) -> None:
-    folder = sorted((results / "runs").iterdir())[0]
-    bare = {
-        "format": 1,
-        "status": "diverged",
-        "trivial": {"x": "high"},
-        "test": None,
-        "seconds": 60.0,
-    }
-    write_json(folder / RESULT, bare)
-    view = view_of(results, folder.name)
-    assert view.result == (("state", "diverged"),)
-    assert view.trivial == ()
 
 
 def test_learned_ratios_are_called_by_their_place(results: Path) -> None:
