@@ -152,7 +152,7 @@ def test_our_own_trainer_takes_it_as_watch_and_trains_the_same():
         )
         model = Classifier(config, generator=torch.Generator().manual_seed(0))
         doctor = Doctor(model, every=3, budget=None, log=lambda line: None) if watched else None
-        train(model, split, settings, watch=doctor)
+        train(model, split, settings, callback=doctor)
         return model, doctor
 
     plain, _ = trained(watched=False)
@@ -184,7 +184,7 @@ def test_no_hook_is_left_when_a_training_ends_while_it_listens(end):
 
     if end == "diverged":
         doctor.__enter__()
-    history = train(model, split, config, watch=Watch())
+    history = train(model, split, config, callback=Watch())
     assert history.status == end
     assert not attached(model)
     assert len(said) == (0 if end == "diverged" else 1), "what it cost is said once"
@@ -195,7 +195,7 @@ def test_no_hook_is_left_when_a_training_ends_while_it_listens(end):
 def test_a_wrapped_doctor_leaves_when_the_history_is_finished():
     model, config = make_model(), make_config(updates=3, warmup=1)
     doctor = Doctor(model, every=4, budget=None, log=lambda line: None)
-    train(model, make_split(), config, watch=lambda history, now: doctor(history, now))
+    train(model, make_split(), config, callback=lambda history, now: doctor(history, now))
     assert not attached(model)
 
 
@@ -203,7 +203,7 @@ def test_a_validation_between_update_and_look_leaves_the_cut_as_it_was():
     split, model = make_split(), make_model()
     config = make_config(updates=2, warmup=1, evaluate_every=1, batch_size=12)
     doctor = Doctor(model, every=2, budget=None, log=lambda line: None)
-    train(model, split, config, validation=make_split("validation", 5), watch=doctor)
+    train(model, split, config, validation=make_split("validation", 5), callback=doctor)
     assert doctor.diagnosis.trajectory.sequences == SEQUENCES
 
 

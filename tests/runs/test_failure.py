@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import threading
 import time
 
 import pytest
@@ -61,3 +62,36 @@ def test_a_signal_waits_until_the_last_status_is_written():
     with pytest.raises(TerminatedError), terminable(), undisturbed():
         write()
     assert done == [1]
+
+
+def test_another_thread_does_not_let_a_held_signal_through():
+    done, stop = [], threading.Event()
+    other = threading.Thread(target=stop.wait)
+    other.start()
+
+    def write():
+        signal.pthread_kill(other.ident, signal.SIGTERM)
+        time.sleep(0.05)
+        done.append(1)
+
+    try:
+        with pytest.raises(TerminatedError), terminable(), undisturbed():
+            write()
+    finally:
+        stop.set()
+        other.join()
+    assert done == [1]
+
+
+def test_outside_the_main_thread_nothing_is_held():
+    before = signal.getsignal(signal.SIGTERM)
+    seen = []
+
+    def write():
+        with undisturbed():
+            seen.append(signal.getsignal(signal.SIGTERM))
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    thread.join()
+    assert seen == [before]

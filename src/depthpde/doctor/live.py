@@ -51,7 +51,7 @@ def log_to_stderr(line: str) -> None:
 class Doctor:
     """Watches a training.
 
-    Also what `depthpde.train` takes as ``watch=``: it may be called with a history and a point.
+    Also what `depthpde.train` takes as ``callback=``: it may be called with a history and a point.
 
     >>> model = dp.Classifier(dp.ModelConfig(dim=16, vocabulary=9, length=12, classes=3))
     >>> doctor = dp.Doctor(model, every=200)

@@ -69,12 +69,27 @@ def terminable() -> Iterator[None]:
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Hold SIGINT and SIGTERM back for the moment that a last status takes to be written."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
+    """Hold SIGINT and SIGTERM back for the moment that a last status takes to be written.
+
+    Handlers note what comes and pass it on at the end. A mask of this thread would not do: the
+    system hands a signal of the process to any thread that does not block it, and torch has some.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # Python runs handlers in the main thread alone
+        return
+    came: list[int] = []
+    before = {
+        number: signal.signal(number, lambda number, frame: came.append(number))
+        for number in (signal.SIGINT, signal.SIGTERM)
+        if signal.getsignal(number) is not None  # set outside Python: it could not be put back
+    }
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for number in dict.fromkeys(came):
+            signal.raise_signal(number)
 
 
 def _raise(number: int, frame: FrameType | None) -> None:

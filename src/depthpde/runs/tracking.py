@@ -1,8 +1,8 @@
 """Runs in TensorBoard and trackio, for those who look there; never needed for anything else.
 
 with tensorboard("out/tensorboard/RUN") as sink:
-    replay(record, sink)                        a run that is recorded
-    train(model, split, config, watch=follow(sink))     a run while it goes
+    replay(record, sink)                                a run that is recorded
+    train(model, split, config, callback=follow(sink))  a run while it goes
 """
 
 from __future__ import annotations

@@ -48,8 +48,8 @@ function drawCurves({ id, series, logs, names }) {
   const Y = (v) => H - MARGIN - ((fy(v) - ys[0]) / (ys[1] - ys[0] || 1)) * (H - 1.6 * MARGIN);
   pen.clearRect(0, 0, W, H);
   pen.font = "20px system-ui";
-  pen.fillStyle = color("--soft");
-  pen.strokeStyle = color("--line");
+  pen.fillStyle = color("--quiet");
+  pen.strokeStyle = color("--rule");
   pen.strokeRect(MARGIN, 0.6 * MARGIN, W - MARGIN - legend, H - 1.6 * MARGIN);
   pen.fillText(label(xs[0], logs[0]), MARGIN, H - MARGIN + 24);
   pen.fillText(label(xs[1], logs[0]), W - legend - 50, H - MARGIN + 24);
@@ -58,7 +58,7 @@ function drawCurves({ id, series, logs, names }) {
   pen.fillText(names[0], W / 2 - 100, H - 8);
   pen.fillText(names[1], MARGIN, 0.6 * MARGIN - 10);
   series.forEach((each, i) => {
-    const hue = series.length > 1 ? `hsl(${(i * 360) / series.length} 65% 45%)` : color("--hue");
+    const hue = series.length > 1 ? `hsl(${(i * 360) / series.length} 65% 45%)` : color("--accent");
     pen.strokeStyle = pen.fillStyle = hue;
     pen.lineWidth = 2.5;
     pen.beginPath();
@@ -71,7 +71,7 @@ function drawCurves({ id, series, logs, names }) {
 function drawTokens(canvas, tokens) {
   const pen = canvas.getContext("2d"), W = canvas.width, H = canvas.height, R = 0.44 * H;
   pen.clearRect(0, 0, W, H);
-  pen.strokeStyle = color("--line");
+  pen.strokeStyle = color("--rule");
   pen.lineWidth = 2;
   pen.beginPath();
   pen.arc(W / 2, H / 2, R, 0, 7);

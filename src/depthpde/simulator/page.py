@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from depthpde.operators.energy import dirichlet_energy
+from depthpde.pages.style import style_sheet
 from depthpde.simulator.system import Known, System, View
 from depthpde.simulator.work_precision import WorkPoint
 from depthpde.solvers.clusters import count_clusters
@@ -47,7 +48,7 @@ def render_system(
     return f"""<!doctype html><html lang="en"><meta charset="utf-8">
 <meta name="viewport" content="width=device-width,initial-scale=1">
 <title>{html.escape(system.name)} · depthpde</title>
-<style>{STYLE.read_text(encoding="utf-8")}</style>
+<style>{style_sheet(STYLE.read_text(encoding="utf-8"))}</style>
 <h1>{html.escape(system.name)}</h1><p>{html.escape(system.title)} ({html.escape(parameters)})</p>
 {_table(known)}
 <p>{html.escape(path.method)}: {statistics.steps} steps, {statistics.rejected} rejected;
