@@ -3,8 +3,10 @@
 import pytest
 
 from depthpde.papers.ablation.variants import SYSTEMS
-from depthpde.papers.architectures import EXPERIMENT, TASKS, architecture_of
+from depthpde.papers.architectures import EXPERIMENT, TASKS, architecture_of, verdict_grid
+from depthpde.records.findings import JudgedClaim
 from depthpde.records.statistics.paired import too_few
+from depthpde.records.verdicts import Outcome
 from depthpde.sweeps.scale import Scale
 
 
@@ -29,3 +31,23 @@ def test_the_seeds_of_one_task_can_bear_out_claims_that_are_corrected_together(s
     seeds = EXPERIMENT.seeds[scale]
     assert too_few(seeds, comparisons=tested) is None
     assert too_few(seeds - 1, comparisons=tested) is not None
+
+
+def claim(text, verdict="supported", effect=1.0):
+    return JudgedClaim(claim=text, finding="", verdict=Outcome(verdict), effect=effect, n=6)
+
+
+def test_verdicts_of_the_same_claim_stand_side_by_side():
+    rows = verdict_grid(
+        [
+            claim("vision Transformer, Paper B, simulator: it holds"),
+            claim("decoder, Paper B, simulator: it holds", "contradicted", -2.0),
+            claim("decoder, Readers: a limit exists"),
+        ]
+    )
+    assert rows == [
+        {"claim": "Paper B: it holds", "vision, simulator": "supported, +1.00",
+         "decoder, simulator": "contradicted, -2.00", "decoder, Transformer": "–"},
+        {"claim": "Readers: a limit exists", "vision, simulator": "–", "decoder, simulator": "–",
+         "decoder, Transformer": "supported, +1.00"},
+    ]  # fmt: skip

@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 
 from depthpde.papers.placement import GAIN
-from depthpde.papers.placement_tables import along_training, escape_table, fragile, own_digits
+from depthpde.papers.placement_tables import (
+    along_training,
+    escape_table,
+    fragile,
+    line_table,
+    own_digits,
+)
 from depthpde.records.evidence import gather
 from depthpde.records.record import read_grids, read_records
 from papers.invented import evidence
@@ -69,3 +75,12 @@ def test_nothing_is_told_of_nothing():
     assert along_training(bare, "after embedding") == []
     assert escape_table(bare) == []
     assert own_digits(bare, ["after embedding"]) == []
+
+
+def test_the_baseline_stands_beside_what_needs_no_sequence_model(placement):
+    rows = {row["task"]: row for row in line_table(placement)}
+    assert "bag of bytes 58.0" in rows["Text"]["needs no sequence model"]
+    assert rows["Text"]["not yet reached"] == "bag of bytes"
+    assert "linear probe of the pixels" in rows["Image"]["not yet reached"]
+    assert rows["Pathf."]["not yet reached"] == "–"
+    assert line_table(evidence({}, tasks=("nothing is known of it",))) == []

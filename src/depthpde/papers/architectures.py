@@ -23,7 +23,7 @@ from depthpde.papers.depth_limit import DEPTHS, EXAMPLES, STANDARD, convergence_
 from depthpde.papers.experiment import Case, Conclusion, Experiment, JudgedBy
 from depthpde.papers.stabilization import CLIPPED, replace_claims
 from depthpde.records.evidence import Evidence
-from depthpde.records.findings import Findings, JudgedClaim
+from depthpde.records.findings import Findings, JudgedClaim, spell_effect
 from depthpde.sweeps.scale import Scale
 from depthpde.threads import one_thread
 
@@ -37,6 +37,8 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
     DECODER: {},
 }
 """What differs from the standard encoder."""
+VERDICTS = "verdicts, by architecture and system"
+"""The title of the table that sets them side by side."""
 TASKS = {VISION: "mnist", DECODER: "wikitext2"}
 SEEDS = {Scale.QUICK: 3, Scale.MINI: 10, Scale.FULL: 10}
 """Each architecture has one task, so pairs come from seeds alone; ten are the fewest that can bear
@@ -96,7 +98,28 @@ def rejudge(stored: Findings, evidence: Evidence | None) -> Findings:
         for each in ablation_claims(_part(found, task))
     ]
     notes = tuple(dict.fromkeys((*stored.notes, CLIPPED)))
-    return replace(stored, claims=replace_claims(stored.claims, anew), notes=notes)
+    claims = replace_claims(stored.claims, anew)
+    tables = {VERDICTS: verdict_grid(claims)} | dict(stored.tables)
+    return replace(stored, claims=claims, tables=tables, notes=notes)
+
+
+def verdict_grid(claims: Sequence[JudgedClaim]) -> list[dict[str, Any]]:
+    """Set the verdicts of each claim side by side: one row a claim, one column a system.
+
+    Args:
+        claims: Their texts read ``ARCHITECTURE, WHO, SYSTEM: CLAIM``, or without a system.
+    """
+    rows: dict[str, dict[str, Any]] = {}
+    for each in claims:
+        name, _, rest = each.claim.partition(", ")
+        who, _, text = rest.partition(": ")
+        who, _, system = who.partition(", ")
+        row = rows.setdefault(f"{who}: {text}", {})
+        # the limits of depth are asked of the standard Transformer alone
+        column = f"{name.removesuffix(' Transformer')}, {system or 'Transformer'}"
+        row[column] = f"{each.verdict.value}, {spell_effect(each)}"
+    columns = dict.fromkeys(column for row in rows.values() for column in row)
+    return [{"claim": claim} | {c: row.get(c, "–") for c in columns} for claim, row in rows.items()]
 
 
 def _part(found: Ablation, task: str) -> Ablation:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from depthpde.pages.formatting import counted, format_interval, format_p, plain, short_tasks, signed
 from depthpde.records.contrasts import along, contrast, difference, differences_of, fragility
 from depthpde.records.escapes import LEARNED_AT_ONCE, run_escape
-from depthpde.records.evidence import Evidence, in_mean
+from depthpde.records.evidence import Evidence, in_mean, trivial
 from depthpde.records.learning_curves import read_validations
 from depthpde.records.predictions import gain_by_group, root_arguments
 from depthpde.records.scores import scores_of
 from depthpde.records.statistics.combination import combined_interval, combined_mean
 from depthpde.records.statistics.survival import EscapeTime, kaplan_meier, log_rank_test
+from depthpde.records.trivial_lines import below
 from depthpde.records.verdicts import Hypothesis, Verdict, judge
 
 Rows = list[dict[str, str]]
@@ -102,6 +103,30 @@ def escape_table(evidence: Evidence) -> Rows:
                 }
             )
     return rows
+
+
+def line_table(evidence: Evidence) -> Rows:
+    """Set the baseline beside what each task gives without any sequence model."""
+    rows: Rows = []
+    for task, name in short_tasks(evidence.tasks).items():
+        reached = list(evidence.accuracies(task, evidence.baseline).values())
+        lines = trivial(evidence, task)
+        if reached and lines:
+            mean = float(np.mean(reached))
+            rows.append(
+                {
+                    "task": name,
+                    "baseline": f"{mean:.1f}",
+                    "needs no sequence model": spell_lines(lines),
+                    "not yet reached": ", ".join(below(mean, lines)) or "–",
+                }
+            )
+    return rows
+
+
+def spell_lines(lines: Mapping[str, float]) -> str:
+    """Write trivial lines in one row, such as ``majority 10.0 · bag of bytes 58.0``."""
+    return " · ".join(f"{name} {line:.1f}" for name, line in lines.items())
 
 
 def _times(evidence: Evidence, task: str, variant: str) -> dict[int, EscapeTime]:

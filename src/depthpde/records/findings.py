@@ -125,8 +125,8 @@ class Findings:
         parts += [f"note: {each}" for each in self.notes]
         return "\n".join(parts).rstrip() + "\n"
 
-    def markdown(self) -> str:
-        """Return the claims as a table for a page, notes below."""
+    def markdown(self, *, notes: bool = True) -> str:
+        """Return the claims as a table for a page, notes below unless the page has its own."""
         rows = [
             "| claim | finding | verdict | n | effect [95 %] | p | 80 % power from |",
             "|---|---|---|--:|---|--:|--:|",
@@ -135,8 +135,9 @@ class Findings:
             p = "" if each.p is None else f"{each.p:.2g}"
             numbers = [str(each.n), spell_effect(each), p, spell_power(each)]
             rows.append(_row([each.claim, each.finding, f"**{each.verdict.value}**", *numbers]))
-        notes = [f"\n{note[0].upper()}{note[1:]}." for note in self.notes if note]
-        return "\n".join(rows + notes) + "\n"
+        if notes:
+            rows += [f"\n{note[0].upper()}{note[1:]}." for note in self.notes if note]
+        return "\n".join(rows) + "\n"
 
     def tables_markdown(self) -> str:
         """Return the tables beside the claims for a page, each below its title."""

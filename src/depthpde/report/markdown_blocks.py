@@ -13,7 +13,7 @@ from pathlib import Path
 
 from depthpde.errors import check_name
 from depthpde.files import write_whole
-from depthpde.papers.placement_tables import escape_table
+from depthpde.papers.placement_tables import escape_table, line_table
 from depthpde.records.findings import Findings, rows_markdown
 from depthpde.report.grid_section import GridSection
 
@@ -24,12 +24,14 @@ _MARKED = re.compile(r"(^<!-- depthpde: (.+?) -->\n)(.*?)(^<!-- /depthpde -->)",
 def parts_of(chapters: Iterable[GridSection], findings: Iterable[Findings]) -> dict[str, str]:
     """Return what can be filled in, by name.
 
-    ``table GRID``, ``rows GRID`` (the same without notes), ``escapes GRID`` (who left a plateau and
-    when), ``claims EXPERIMENT``, ``beside EXPERIMENT`` (the tables beside its claims) and
-    ``beside EXPERIMENT: TITLE`` (one of them).
+    Of a grid: ``table GRID``, ``rows GRID`` (the same without notes), ``escapes GRID`` (who left a
+    plateau and when) and ``lines GRID`` (the baseline beside what needs no sequence model). Of an
+    experiment: ``claims NAME``, ``verdicts NAME`` (the same without notes), ``beside NAME`` (the
+    tables beside its claims) and ``beside NAME: TITLE`` (one of them).
     """
     told = list(findings)
     parts = {f"claims {each.name}": each.markdown() for each in told}
+    parts |= {f"verdicts {each.name}": each.markdown(notes=False) for each in told}
     parts |= {f"beside {each.name}": each.tables_markdown() for each in told}
     parts |= {
         f"beside {each.name}: {title}": rows_markdown(rows)
@@ -40,9 +42,9 @@ def parts_of(chapters: Iterable[GridSection], findings: Iterable[Findings]) -> d
     for each in chapters:
         parts[f"table {each.evidence.name}"] = each.table.markdown()
         parts[f"rows {each.evidence.name}"] = each.table.markdown(notes=False)
-        left = escape_table(each.evidence)
-        if left:
-            parts[f"escapes {each.evidence.name}"] = rows_markdown(left)
+        for part, rows in (("escapes", escape_table), ("lines", line_table)):
+            if found := rows(each.evidence):
+                parts[f"{part} {each.evidence.name}"] = rows_markdown(found)
     return parts
 
 
