@@ -66,7 +66,7 @@ class Hypothesis:
     mark: float = 0.0
     """What the whole interval must be beyond, without sign; 0 where only a side was claimed."""
     margin: float = 0.5
-    """Below which a difference does not matter; choose it before you look, or say that you did not."""
+    """Below which a difference does not matter; choose it before you look, or say you did not."""
 
     def __post_init__(self) -> None:
         """Refuse what could not be judged."""
