@@ -3,7 +3,9 @@
 import pytest
 
 from depthpde.papers.ablation.variants import BOTH, TRANSFORMER, label
-from depthpde.papers.discretization import EXPERIMENT
+from depthpde.papers.discretization import EXPERIMENT, FAITHFUL, KEPT, POOLED, rejudge
+from depthpde.records.findings import Findings, JudgedClaim
+from depthpde.records.verdicts import Outcome
 from papers.tiny import case_of, tiny_plan
 
 
@@ -17,3 +19,28 @@ def test_schemes_keep_their_order_on_a_transformer(folders):
     stiff = {row["scheme"]: row for row in list(findings.tables.values())[1]}
     assert float(stiff["euler"]["log10 energy ratio"]) > 2
     assert float(stiff["backward_euler"]["log10 energy ratio"]) < 1
+
+
+def stored(claim, interval):
+    row = JudgedClaim(
+        claim=claim, finding="f", verdict=Outcome.INCONCLUSIVE, n=6,
+        effect=sum(interval) / 2, interval=interval,
+    )  # fmt: skip
+    return Findings(name="discretization", question="?", scale="mini", claims=(row,))
+
+
+@pytest.mark.parametrize(
+    ("claim", "interval", "verdict", "words"),
+    [
+        (KEPT, (0.2, 0.4), Outcome.CONTRADICTED, "f"),
+        (KEPT, (0.2, 0.6), Outcome.INCONCLUSIVE, "f"),
+        (FAITHFUL, (-0.1, 0.4), Outcome.INCONCLUSIVE, "0.9 is excluded"),
+        (FAITHFUL, (-0.1, 0.95), Outcome.INCONCLUSIVE, "f"),
+        ("another", (0.0, 0.1), Outcome.INCONCLUSIVE, "f"),
+    ],
+)
+def test_stored_intervals_are_judged_by_what_a_half_means(claim, interval, verdict, words):
+    (row,) = (anew := rejudge(stored(claim, interval), None)).claims
+    assert row.verdict is verdict
+    assert words in row.finding
+    assert POOLED in anew.notes

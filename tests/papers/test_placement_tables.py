@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from depthpde.papers.claims import escape_claim
 from depthpde.papers.placement import GAIN
 from depthpde.papers.placement_tables import (
     along_training,
@@ -16,6 +17,7 @@ from depthpde.papers.placement_tables import (
 )
 from depthpde.records.evidence import gather
 from depthpde.records.record import read_grids, read_records
+from depthpde.records.verdicts import Outcome
 from papers.invented import evidence
 
 RESULTS = Path(__file__).parents[2] / "results"
@@ -84,3 +86,11 @@ def test_the_baseline_stands_beside_what_needs_no_sequence_model(placement):
     assert "linear probe of the pixels" in rows["Image"]["not yet reached"]
     assert rows["Pathf."]["not yet reached"] == "–"
     assert line_table(evidence({}, tasks=("nothing is known of it",))) == []
+
+
+def test_a_delay_is_judged_by_the_curves_of_the_runs(placement):
+    (later,) = escape_claim(placement, "c", "after embedding", sooner=False)
+    assert "2 of 6 runs left it, 6 of 6 of the baseline's" in later.finding
+    assert later.verdict is Outcome.INCONCLUSIVE
+    assert 0.05 < later.p < 0.2
+    assert later.effect > 0, "updates later"
