@@ -21,31 +21,6 @@ WITHOUT = {
     "RayCluster": "connects to a cluster; tests/sweeps/test_ray_cluster.py starts one",
     "Slurm": "submits jobs; tests/sweeps/test_slurm.py",
 }
-LATER = frozenset(
-    (
-        "Answer",
-        "AuditReport",
-        "BlowUpError",
-        "Event",
-        "Isolation",
-        "SolverStatus",
-        "System",
-        "Trajectory",
-        "Verdict",
-        "audit",
-        "causal_conv1d_update",
-        "energy_below",
-        "integrate",
-        "merged",
-        "norm_above",
-        "phase",
-        "simulate",
-        "systems",
-        "testing",
-        "work_precision",
-    )
-)
-"""Names whose example is missing or does not run by itself yet. This list only shrinks."""
 GRID = "decoder-longer"
 FLAGS = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
 LONGEST = 5
@@ -73,7 +48,7 @@ def example(name: str) -> doctest.DocTest:
     return doctest.DocTestParser().get_doctest(text, names, name, None, 0)
 
 
-@pytest.mark.parametrize("name", sorted(set(dp.__all__) - set(WITHOUT) - LATER))
+@pytest.mark.parametrize("name", sorted(set(dp.__all__) - set(WITHOUT)))
 def test_the_example_of_a_public_name_runs(name, place, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(place))
     monkeypatch.chdir(place)

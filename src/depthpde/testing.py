@@ -1,4 +1,8 @@
-"""Assertions for the tests of any model: nothing reaches what it must not."""
+"""Assertions for the tests of any model: nothing reaches what it must not.
+
+>>> model = dp.LanguageModel(dp.ModelConfig(dim=16, blocks=1, vocabulary=9, length=12))
+>>> report = dp.testing.assert_isolated(model, torch.randint(9, (2, 12)), causal=True)
+"""
 
 from __future__ import annotations
 

@@ -8,7 +8,11 @@ from typing import Any
 
 
 class Isolation(StrEnum):
-    """The verdict on one question."""
+    """The verdict on one question.
+
+    >>> "leak" in [each.value for each in dp.Isolation]
+    True
+    """
 
     ISOLATED = "isolated"
     """Nothing reaches what it must not."""
@@ -27,7 +31,11 @@ class Isolation(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """One question, answered."""
+    """One question, answered.
+
+    >>> dp.Answer(name="future", verdict=dp.Isolation("isolated"), detail="nothing moved").name
+    'future'
+    """
 
     name: str
     verdict: Isolation

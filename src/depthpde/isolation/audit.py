@@ -48,9 +48,9 @@ def audit(
         questions: Names of those to ask; all by default.
         segments: The argument that numbers packed documents, if it has an unusual name.
 
-    Example:
-        >>> report = dp.audit(model, tokens, causal=True)
-        >>> assert not report.leaks, report
+    >>> model = dp.LanguageModel(dp.ModelConfig(dim=16, blocks=1, vocabulary=9, length=12))
+    >>> report = dp.audit(model, torch.randint(9, (2, 12)), causal=True)
+    >>> assert not report.leaks, report
     """
     names = [check_name("questions", each, QUESTIONS) for each in questions or QUESTIONS]
     check_not_compiled(model, "it is audited")

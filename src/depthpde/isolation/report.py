@@ -16,9 +16,10 @@ from depthpde.isolation.page import render_page
 class AuditReport:
     """What an audit found.
 
-    Example:
-        >>> report = dp.audit(model, batch)
-        >>> print(report, report["future"].module)
+    >>> model = dp.LanguageModel(dp.ModelConfig(dim=16, blocks=1, vocabulary=9, length=12))
+    >>> report = dp.audit(model, torch.randint(9, (2, 12)), questions=["future"])
+    >>> isinstance(report, dp.AuditReport), [each.name for each in report.leaks]
+    (True, [])
     """
 
     model: str

@@ -85,6 +85,10 @@ def causal_conv1d_update(
         weight: [dim, width].
         bias: [dim].
         activation: None, "silu" or "swish".
+
+    >>> state = torch.zeros(2, 8, 3)
+    >>> dp.causal_conv1d_update(torch.randn(2, 8), state, torch.randn(8, 4)).shape
+    torch.Size([2, 8])
     """
     past = weight.shape[1] - 1
     if conv_state.ndim != 3 or conv_state.shape[:2] != x.shape or conv_state.shape[2] < past:

@@ -92,8 +92,8 @@ class Verdict:
     """A claim, judged.
 
     >>> found = dp.judge({"a": [1.0, 2.0, 1.5, 1.2, 1.8, 1.4]}, dp.Hypothesis(sign=1))
-    >>> found.n
-    6
+    >>> isinstance(found, dp.Verdict), found.n
+    (True, 6)
     """
 
     outcome: Outcome

@@ -81,8 +81,9 @@ def phase(
         measure: Takes the final field, gives a number.
         rtol: Relative error of a step.
 
-    Example:
-        >>> phase(systems["clustering"], {"beta": [1, 4, 16]}, lambda u: float(count_clusters(u)))
+    >>> found = dp.phase(dp.systems["gaussian"], {"end": [1, 2]}, lambda u: float(u.var()))
+    >>> len(found.values)
+    2
     """
     if not over:
         raise ValueError("`over` must name at least one parameter, got none; use {'beta': [1, 4]}")

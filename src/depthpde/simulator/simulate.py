@@ -107,10 +107,6 @@ def simulate(
             "adjoint" keeps no graph, and its error is the tolerance's. The last two end a step at
             every time.
         progress: Called with the time after every step.
-
-    Example:
-        >>> path = simulate(equation, u0, (0.0, 6.0), rtol=1e-6)
-        >>> path.at(3.14), path.statistics.evaluations
     """
     if isinstance(equation, System):
         system, equation = equation, equation.equation

@@ -46,9 +46,9 @@ class Known:
 class System:
     """An equation with its start, its times, and what is known about it.
 
-    Example:
-        >>> path = simulate(systems["fisher"], rtol=1e-6)
-        >>> systems["fisher"].known(path)
+    >>> gaussian = dp.systems["gaussian"]
+    >>> isinstance(gaussian, dp.System), gaussian.known(dp.simulate(gaussian))[0].agrees
+    (True, True)
     """
 
     name: str

@@ -36,8 +36,8 @@ SPHERE = Projection(kind="rms", radius=1.0)
 class Systems(Mapping[str, System]):
     """The systems by name, built when they are asked for.
 
-    Example:
-        >>> systems["clustering"].vary(beta=9.0)
+    >>> dp.systems["clustering"].vary(beta=9.0).parameters["beta"]
+    9.0
     """
 
     def __getitem__(self, name: str) -> System:

@@ -16,7 +16,12 @@ GROWTH = 1e8
 
 
 class BlowUpError(ValueError):
-    """The field left every bound. Says when, through which term, and which limit was broken."""
+    """The field left every bound. Says when, through which term, and which limit was broken.
+
+    >>> dp.integrate(lambda u, t: u * u, torch.ones(1, 4, 2), (0.0, 9.0), method="tsit5")
+    Traceback (most recent call last):
+    depthpde.solvers.blow_up.BlowUpError: the field left every bound
+    """
 
     def __init__(self, message: str, *, time: float, term: str) -> None:
         super().__init__(message)

@@ -29,9 +29,11 @@ HALVINGS = 50
 class Event:
     """A number of the field that is watched, and the bound it must pass.
 
-    Example:
-        >>> tall = Event(name="tall", measure=lambda u: u.amax(dim=(1, 2)), bound=3.0, rising=True)
-        >>> path = simulate(equation, u0, (0.0, 10.0), events=[tall])
+    >>> low = dp.Event(name="low", measure=lambda u: u.amax(dim=(1, 2)), bound=1.01)
+    >>> u0 = torch.tensor([0.0, 2.0]).reshape(1, 2, 1)
+    >>> path = dp.simulate(dp.Equation(diffusion=1.0), u0, (0.0, 9.0), events=[low])
+    >>> path.status.value, path.events[0].name
+    ('event', 'low')
     """
 
     name: str
@@ -109,8 +111,9 @@ class Watch:
 def energy_below(bound: float, *, terminal: bool = True) -> Event:
     """Fire when the Dirichlet energy ½ Σ ‖u_{i+1} − u_i‖² has fallen to a bound.
 
-    Example:
-        >>> path = simulate(equation, u0, (0.0, 50.0), events=[energy_below(0.1)])
+    >>> heat, u0 = dp.Equation(diffusion=1.0), torch.randn(1, 8, 2)
+    >>> dp.simulate(heat, u0, (0.0, 99.0), events=[dp.energy_below(0.01)]).status.value
+    'event'
     """
     return Event(name="energy_below", measure=dirichlet_energy, bound=bound, terminal=terminal)
 
@@ -118,8 +121,11 @@ def energy_below(bound: float, *, terminal: bool = True) -> Event:
 def norm_above(bound: float, *, terminal: bool = True) -> Event:
     """Fire when the norm of a site has risen to a bound.
 
-    Example:
-        >>> path = simulate(equation, u0, (0.0, 50.0), events=[norm_above(100.0)])
+    >>> free = dp.Stabilizer(norm="none")
+    >>> growth = dp.Equation(reaction=torch.nn.Identity(), stabilizer=free)
+    >>> path = dp.simulate(growth, torch.ones(1, 4, 2), (0.0, 9.0), events=[dp.norm_above(100.0)])
+    >>> round(path.event("norm_above"), 2)   # √2 eᵗ = 100
+    4.26
     """
 
     def measure(u: Field) -> Tensor:
@@ -136,8 +142,8 @@ def merged(clusters: int = 1, *, apart: float = 1e-2, terminal: bool = True) -> 
         apart: Sites nearer than this, in units of the mean norm, are of one cluster.
         terminal: Whether the run ends there.
 
-    Example:
-        >>> path = simulate(equation, u0, (0.0, 50.0), events=[merged(clusters=2)])
+    >>> dp.simulate(dp.systems["clustering"], events=[dp.merged(clusters=2)]).status.value
+    'event'
     """
 
     def measure(u: Field) -> Tensor:

@@ -63,10 +63,6 @@ def integrate(
             tangent to the surface keeps the method's order.
         ceiling: A field beyond this has blown up; 10⁸ times the start unless given.
         watching: Events, limits, and what to keep; nothing in between unless given.
-
-    Example:
-        >>> path = integrate(lambda u, t: -u, torch.ones(1, 1, 1), (0.0, 1.0), method="tsit5")
-        >>> path.final  # e⁻¹
     """
     terms = _as_terms(dynamics)
     clock = check_times(times)

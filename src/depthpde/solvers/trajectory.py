@@ -17,7 +17,11 @@ from depthpde.solvers.term import Term
 
 
 class SolverStatus(StrEnum):
-    """How a run ended."""
+    """How a run ended.
+
+    >>> [each.value for each in dp.SolverStatus]
+    ['reached', 'event', 'blew up', 'too many steps']
+    """
 
     REACHED = "reached"
     """The last time was reached."""
@@ -85,7 +89,12 @@ class Firing:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Trajectory:
-    """The field at the times that were wanted, and in between."""
+    """The field at the times that were wanted, and in between.
+
+    >>> path = dp.simulate(dp.Equation(diffusion=1.0), torch.randn(1, 8, 2), (0.0, 2.0))
+    >>> path.at(0.5).shape, path.status.value
+    (torch.Size([1, 8, 2]), 'reached')
+    """
 
     times: Tensor
     """[times], increasing; the last is where the run ended."""
