@@ -18,8 +18,8 @@ WITHOUT = {
     "tasks": "a table; its docstring is that of NameTable",
     "presets": "a table",
     "Executor": "a protocol",
-    "RayCluster": "connects to a cluster; tests/sweeps/test_ray_cluster.py starts one",
-    "Slurm": "submits jobs; tests/sweeps/test_slurm.py",
+    "RayCluster": "connects to a cluster; tests/sweeps/clusters/test_ray_cluster.py starts one",
+    "Slurm": "submits jobs; tests/sweeps/clusters/test_slurm.py",
 }
 GRID = "decoder-longer"
 FLAGS = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL

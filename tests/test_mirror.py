@@ -97,10 +97,10 @@ ELSEWHERE = {
     ),
     "sweeps": {
         "executor": "sweeps/test_sweep.py",
-        "ray_connection": "sweeps/test_ray_cluster.py",
         "scale": "papers/test_registry.py",
         "worker": "sweeps/test_pool.py",
     },
+    "sweeps/clusters": {"ray_connection": "sweeps/clusters/test_ray_cluster.py"},
     "theory/diffusion": dict.fromkeys(
         (
             "adaptive", "cfl", "collapse", "commutation", "conservation", "energy_decay",

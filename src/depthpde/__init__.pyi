@@ -103,6 +103,8 @@ from depthpde.solvers.integrate import integrate as integrate
 from depthpde.solvers.term import Term as Term
 from depthpde.solvers.trajectory import SolverStatus as SolverStatus
 from depthpde.solvers.trajectory import Trajectory as Trajectory
+from depthpde.sweeps.clusters.ray_cluster import RayCluster as RayCluster
+from depthpde.sweeps.clusters.slurm import Slurm as Slurm
 from depthpde.sweeps.executor import Executor as Executor
 from depthpde.sweeps.executor import Folders as Folders
 from depthpde.sweeps.executor import InProcess as InProcess
@@ -111,8 +113,6 @@ from depthpde.sweeps.grid import Variant as Variant
 from depthpde.sweeps.grid import bases as bases
 from depthpde.sweeps.grid_file import read_plan as read_plan
 from depthpde.sweeps.pool import Pool as Pool
-from depthpde.sweeps.ray_cluster import RayCluster as RayCluster
-from depthpde.sweeps.slurm import Slurm as Slurm
 from depthpde.sweeps.sweep import sweep as sweep
 from depthpde.training.config import TrainingConfig as TrainingConfig
 from depthpde.training.evaluate import evaluate as evaluate

@@ -10,6 +10,7 @@ import sys
 import time
 from collections import Counter
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -129,6 +130,14 @@ def test_a_folder_that_takes_nothing_is_said_in_the_outcome(run, tmp_path):
     assert "Not a directory" in outcome.failed[run.id]
 
 
+@pytest.fixture
+def hasty(monkeypatch):
+    """Pauses and ticks that a test can wait for."""
+    monkeypatch.setattr("depthpde.sweeps.sweep.BACKOFF", 0.02)
+    monkeypatch.setattr("depthpde.sweeps.sweep.TICK", 0.01)
+
+
+@pytest.mark.usefixtures("hasty")
 def test_a_run_whose_worker_dies_is_tried_again_so_often_and_no_more(run, tmp_path):
     lucky, unlucky = seeds(run, 2)
     ends = {
@@ -137,7 +146,7 @@ def test_a_run_whose_worker_dies_is_tried_again_so_often_and_no_more(run, tmp_pa
     }
     place = Scripted(ends)
     outcome = sweep([lucky, unlucky], place, tmp_path, retries=2)
-    assert place.given == [lucky.id] * 3 + [unlucky.id] * 3
+    assert Counter(place.given) == {lucky.id: 3, unlucky.id: 3}
     assert outcome.recorded == 1
     assert outcome.failed == {unlucky.id: "so it goes; tried 3 times"}
 
@@ -159,6 +168,7 @@ class Preempted(Scripted):
         (folder / "status.json").write_text(json.dumps(status))
 
 
+@pytest.mark.usefixtures("hasty")
 def test_preemption_is_no_failure_while_the_run_gets_on(run, tmp_path):
     ends = {run.id: [AttemptEnd.DIED] * 9 + [AttemptEnd.RECORDED]}
     outcome = sweep([run], Preempted(ends, tmp_path), tmp_path, retries=2)
@@ -173,9 +183,61 @@ def test_no_more_runs_are_given_away_than_there_are_slots(run, tmp_path):
     assert place.given == [each.id for each in runs]
 
 
-def test_a_run_that_another_process_computes_is_asked_for_again(run, tmp_path, monkeypatch):
-    monkeypatch.setattr("depthpde.sweeps.sweep.BUSY", 0.05)
-    monkeypatch.setattr("depthpde.sweeps.sweep.TICK", 0.01)
+@pytest.mark.usefixtures("hasty")
+def test_a_new_attempt_does_not_take_back_what_was_reached(run, tmp_path):
+    place = Preempted({run.id: [AttemptEnd.DIED] * 9}, tmp_path)
+    updates = iter((5, 0, 5, 0, 5, 0))  # dies before it is where it was: no progress
+
+    def start(each):
+        Scripted.start(place, each)
+        folder = tmp_path / "runs" / each.id
+        folder.mkdir(parents=True, exist_ok=True)
+        config = {"format": 1, "id": each.id, "label": "x", "config": each.to_dict()}
+        (folder / "config.json").write_text(json.dumps(config))
+        status = {"state": "running", "update": next(updates), "heartbeat": time.time()}
+        (folder / "status.json").write_text(json.dumps(status))
+
+    place.start = start
+    outcome = sweep([run], place, tmp_path, retries=2)
+    assert "tried 3 times" in outcome.failed[run.id]
+
+
+@pytest.mark.usefixtures("hasty")
+def test_the_pause_between_two_attempts_doubles(run, tmp_path, monkeypatch):
+    monkeypatch.setattr("depthpde.sweeps.sweep.BACKOFF", 0.1)
+    place, when = Scripted({run.id: [AttemptEnd.DIED] * 4}), []
+    place.start = lambda each: (when.append(time.monotonic()), Scripted.start(place, each))
+    sweep([run], place, tmp_path, retries=3)
+    pauses = [after - before for before, after in pairwise(when)]
+    assert pauses[0] >= 0.1
+    assert pauses[1] >= 0.2
+    assert pauses[2] >= 0.4
+
+
+def test_what_shows_no_life_is_dropped(run, tmp_path, monkeypatch):
+    monkeypatch.setattr("depthpde.sweeps.lost.LOOK", 0.0)
+
+    class Silent(Scripted):
+        def wait(self, seconds):
+            return super().wait(seconds) if self.dropped else []
+
+        def drop(self, run):
+            self.dropped.append(run)
+
+    place = Silent({run.id: [AttemptEnd.RECORDED]})
+    place.dropped = []
+    monkeypatch.setattr("depthpde.sweeps.sweep.LostRuns.find", lambda self, flying: flying)
+    assert sweep([run], place, tmp_path).recorded == 1
+    assert place.dropped == [run.id]
+
+
+def test_a_run_that_cannot_be_reached_is_told_as_left(run, tmp_path):
+    outcome = sweep([run], Scripted({run.id: [AttemptEnd.LEFT]}), tmp_path)
+    assert outcome.left == {run.id: "so it goes"}
+
+
+@pytest.mark.usefixtures("hasty")
+def test_a_run_that_another_process_computes_is_asked_for_again(run, tmp_path):
     place = Scripted({run.id: [AttemptEnd.BUSY, AttemptEnd.BUSY, AttemptEnd.RECORDED]})
     assert sweep([run], place, tmp_path).recorded == 1
     assert len(place.given) == 3

@@ -134,6 +134,8 @@ def _sweep(args: argparse.Namespace) -> int:
         f"{outcome.recorded} computed, {outcome.skipped} were there, {len(outcome.failed)} failed"
     )
     print(f"{said} → {args.out}", file=sys.stderr)
+    for why in outcome.left.values():
+        print(f"left: {why}", file=sys.stderr)
     if outcome.interrupted:
         print("interrupted; saved: the same command goes on", file=sys.stderr)
     elif outcome.failed:
@@ -177,13 +179,13 @@ def _check(args: argparse.Namespace) -> None:
 def _executor(folders: Folders, args: argparse.Namespace, board: TerminalBoard) -> Executor:
     most = args.max_parallel
     if args.ray is not None:
-        from depthpde.sweeps.ray_cluster import RayCluster
+        from depthpde.sweeps.clusters.ray_cluster import RayCluster
 
         return RayCluster(
             folders, args.ray, slots=most, cpus=args.cpus, gpus=args.gpus, device=args.device
         )
     if args.slurm is not None:
-        from depthpde.sweeps.slurm import Slurm
+        from depthpde.sweeps.clusters.slurm import Slurm
 
         return Slurm(
             folders, args.slurm, slots=most, minutes=args.minutes, cpus=args.cpus,

@@ -88,8 +88,8 @@ def undisturbed() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        for number in dict.fromkeys(came):
-            signal.raise_signal(number)
+        for each in dict.fromkeys(came):
+            signal.raise_signal(each)
 
 
 def _raise(number: int, frame: FrameType | None) -> None:

@@ -34,6 +34,8 @@ class AttemptEnd(StrEnum):
     """Another process is computing it."""
     INTERRUPTED = "interrupted"
     """Asked to stop; saved."""
+    LEFT = "left"
+    """Asked to stop, and still computed where the sweep cannot reach it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,9 @@ class Executor(Protocol):
     def wait(self, seconds: float) -> list[Attempt]:
         """Return what has ended since, waiting at most so long for the first."""
 
+    def drop(self, run: str) -> None:
+        """Give up one run that shows no life; `wait` tells of it."""
+
     def stop(self) -> None:
         """Ask all runs to save and end; `wait` still tells of each."""
 
@@ -150,6 +155,9 @@ class InProcess:
         if ended.end is AttemptEnd.INTERRUPTED:
             signal.raise_signal(signal.SIGINT)
         return [ended]
+
+    def drop(self, run: str) -> None:
+        """Nothing to give up: `wait` returns when the run has ended."""
 
     def stop(self) -> None:
         """Nothing to ask: a signal reaches the run itself."""

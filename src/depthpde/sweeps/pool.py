@@ -72,6 +72,12 @@ class Pool:
         ready = self._selector.select(seconds)
         return [ended for key, _ in ready for ended in self._hear(key.data)]
 
+    def drop(self, run: str) -> None:
+        """Kill the worker of one run that shows no life."""
+        for worker in self._workers:
+            if worker.run == run:
+                worker.process.kill()
+
     def stop(self) -> None:
         """Ask every worker to save and end."""
         self._stopping = True

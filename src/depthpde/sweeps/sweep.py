@@ -26,12 +26,14 @@ from depthpde.records.record import (
 )
 from depthpde.runs.run import RunConfig
 from depthpde.sweeps.executor import Attempt, AttemptEnd, Executor
+from depthpde.sweeps.lost import LostRuns
 from depthpde.training.interruption import Interruption
 
 TICK = 0.5
 """Seconds between two looks at what is going on."""
-BUSY = 2.0
-"""Seconds until a run that another process computes is asked for again."""
+BACKOFF, LONGEST = 2.0, 60.0
+"""Seconds until a run whose worker died, or that another process computes, is tried again: doubled
+from one time to the next, up to the longest."""
 CLAIMS = ".claims"
 
 
@@ -49,6 +51,8 @@ class SweepOutcome:
     """Runs whose data are missing; the same command computes them once they are there."""
     interrupted: bool = False
     """Whether a signal ended it; the same command goes on."""
+    left: dict[str, str] = field(default_factory=dict)
+    """Id → where it is still computed, though it was asked to stop."""
 
     @property
     def exit_code(self) -> int:
@@ -67,10 +71,11 @@ def sweep(
 ) -> SweepOutcome:
     """Compute all runs that have no record yet, in their order.
 
-    A run whose worker dies is taken up again, `retries` times without an update in between: one
-    that is preempted again and again but gets on goes on for ever; one that raises is noted as
-    failed, and the rest goes on. Each run is claimed before it is given away, so two sweeps in
-    one folder share the work. SIGINT and SIGTERM make the runs save and end.
+    A run whose worker dies is taken up again after a pause, `retries` times without an update in
+    between: one that is preempted again and again but gets on goes on for ever. One that shows no
+    life for `LOST` seconds counts as dead; one that raises is noted as failed, and the rest goes
+    on. Each run is claimed before it is given away, so two sweeps in one folder share the work.
+    SIGINT and SIGTERM make the runs save and end.
 
     >>> runs = [dp.build_run("listops-mini", settings={"training.updates": 2, "model.dim": 16})]
     >>> results = Path("out/results")
@@ -151,7 +156,10 @@ class _Sweep:
         self.outcome = SweepOutcome()
         self.deaths: Counter[str] = Counter()
         self.not_before: dict[str, float] = {}
+        self.busy: Counter[str] = Counter()
+        self.shared: set[str] = set()
         self.reached: dict[str, int] = {}
+        self.lost = LostRuns(results)
 
     def add(self, run: RunConfig, retry_failed: bool) -> None:
         """Queue a run, unless its record says that there is nothing to do."""
@@ -176,14 +184,16 @@ class _Sweep:
             if len(self.flying) >= self.executor.slots:
                 return
             run = self.waiting.popleft()
-            due = time.monotonic() >= self.not_before.get(run.id, 0.0)
-            if not due or not claims.take(run.id):
-                self.not_before.setdefault(run.id, 0.0)  # somebody else had it
+            if time.monotonic() < self.not_before.get(run.id, 0.0):
+                self.waiting.append(run)
+            elif not claims.take(run.id):
+                self.shared.add(run.id)
                 self.waiting.append(run)
             elif self._settled_elsewhere(run):
                 claims.release(run.id)
             else:
                 self.flying[run.id] = run
+                self.lost.start(run.id)
                 self.executor.start(run)
 
     def look(self, claims: Claims) -> None:
@@ -194,18 +204,23 @@ class _Sweep:
             run = self.flying.pop(ended.run)
             self._settle(run, ended)
             claims.release(run.id)
+        for lost in self.lost.find(list(self.flying)):
+            self.executor.drop(lost)
         self.callback(None)
 
     def _settle(self, run: RunConfig, ended: Attempt) -> None:
         end, why = ended.end, ended.why
         if end is AttemptEnd.BUSY and not self.outcome.interrupted:
-            self.not_before[run.id] = time.monotonic() + BUSY
-            self.waiting.append(run)
+            self.shared.add(run.id)
+            self.busy[run.id] += 1
+            self._later(run, self.busy[run.id])
             return
         if end is AttemptEnd.RECORDED:
             self.outcome.recorded += 1
         elif end is AttemptEnd.FAILED:
             self._fail(run, why)
+        elif end is AttemptEnd.LEFT:
+            self.outcome.left[run.id] = why
         elif not self.outcome.interrupted:  # died, or interrupted by somebody else
             if self._got_further(run):
                 self.deaths[run.id] = 0  # preempted, not caught in a loop
@@ -213,15 +228,20 @@ class _Sweep:
             if self.deaths[run.id] > self.retries:
                 self._fail(run, f"{why}; tried {self.deaths[run.id]} times")
             else:
-                self.waiting.appendleft(run)
+                self._later(run, self.deaths[run.id])
         self.callback(ended)
+
+    def _later(self, run: RunConfig, times: int) -> None:
+        """Queue a run again, after a pause that doubles."""
+        self.not_before[run.id] = time.monotonic() + min(LONGEST, BACKOFF * 2 ** (times - 1))
+        self.waiting.append(run)
 
     def _got_further(self, run: RunConfig) -> bool:
         """Say whether a run has made updates since its last death."""
         record = _record(self.results, run)
         made = 0 if record is None else int(record.status.get("update", 0))
         before = self.reached.get(run.id, 0)
-        self.reached[run.id] = made
+        self.reached[run.id] = max(made, before)  # a new attempt begins its status at update 0
         return made > before
 
     def _settled_elsewhere(self, run: RunConfig) -> bool:
@@ -230,7 +250,7 @@ class _Sweep:
         if record is not None and record.state in FINISHED:
             self.outcome.recorded += 1
             return True
-        if record is not None and record.state is State.FAILED and run.id in self.not_before:
+        if record is not None and record.state is State.FAILED and run.id in self.shared:
             self.outcome.failed[run.id] = str(record.status.get("error", ""))
             return True
         return False

@@ -16,7 +16,7 @@ from depthpde.sweeps.sweep import sweep
 
 pytest.importorskip("submitit")
 
-from depthpde.sweeps.slurm import Slurm
+from depthpde.sweeps.clusters.slurm import Slurm
 
 SBATCH = """#!/bin/bash
 # Runs every task of an array at once on this machine, as SLURM would on its nodes.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
+import subprocess
 import sys
 import time
 from collections import Counter
@@ -19,8 +21,8 @@ from depthpde.sweeps.sweep import sweep
 
 ray = pytest.importorskip("ray")
 
-from depthpde.sweeps.ray_cluster import RayCluster  # noqa: E402
-from depthpde.sweeps.ray_connection import connect  # noqa: E402
+from depthpde.sweeps.clusters.ray_cluster import RayCluster  # noqa: E402
+from depthpde.sweeps.clusters.ray_connection import connect  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -116,14 +118,14 @@ def test_a_record_travels_where_no_folder_is_shared(nodes, run, prepared, tmp_pa
     assert read_record(tmp_path / "results" / "runs" / broken.id).state is State.FAILED
 
 
-def test_a_letter_of_a_run_that_has_ended_changes_nothing(nodes, run, prepared, tmp_path):
+def test_late_news_of_a_run_that_has_ended_changes_nothing(nodes, run, prepared, tmp_path):
     cluster, _ = nodes
     place = RayCluster(Folders(tmp_path, None, prepared), cluster.address)
     ended = tmp_path / "runs" / ("0" * 16) / "status.json"
     ended.parent.mkdir(parents=True)
     ended.write_text('{"state": "failed"}')
     stale = {"status.json": b'{"state": "running"}'}
-    place.ray.get(place._post.put.remote(ended.parent.name, stale))
+    place.ray.get(place._live.put.remote(ended.parent.name, stale))
     place.start(run)
     while not place.wait(1.0):
         pass
@@ -146,6 +148,56 @@ def test_stop_makes_runs_on_the_cluster_save(nodes, run, prepared, tmp_path):
     record = read_record(tmp_path / "runs" / long.id)
     assert record.state is State.INTERRUPTED
     assert list((record.folder / "checkpoints").glob("update-*.json"))
+
+
+HEADLESS = """
+import sys
+from pathlib import Path
+from depthpde.runs.run import RunConfig
+from depthpde.sweeps.executor import Folders
+from depthpde.sweeps.clusters.ray_cluster import RayCluster
+from depthpde.sweeps.sweep import sweep
+import json
+run, results = RunConfig.from_dict(json.loads(sys.argv[1])), Path(sys.argv[2])
+place = RayCluster(Folders(results, None, Path(sys.argv[3])), sys.argv[4])
+print("begun", flush=True)
+try:
+    sweep([run], place, results)
+except ConnectionError as error:
+    sys.exit(f"error: {error}")
+"""
+
+
+@pytest.mark.drill
+@pytest.mark.parametrize("when", ["before the first run", "while a run is computed"])
+def test_a_dead_head_ends_the_sweep_with_a_sentence(run, prepared, tmp_path, monkeypatch, when):
+    from ray.cluster_utils import Cluster
+
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    long = replace(run, training=replace(run.training, updates=10**6, evaluate_every=10**6))
+    words = [json.dumps(long.to_dict()), str(tmp_path), str(prepared), cluster.address]
+    child = subprocess.Popen(
+        [sys.executable, "-c", HEADLESS, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True,
+    )  # fmt: skip
+    try:
+        assert child.stdout.readline().strip() == "begun"
+        end = time.monotonic() + 60
+        while "while" in when and not (tmp_path / "runs" / long.id / "metrics.jsonl").exists():
+            assert time.monotonic() < end
+            time.sleep(0.1)
+        (head,) = cluster.head_node.all_processes["gcs_server"]
+        os.kill(head.process.pid, signal.SIGKILL)
+        _, said = child.communicate(timeout=120)
+    finally:
+        child.kill()
+        cluster.shutdown()
+    assert child.returncode == 1, said
+    (sentence,) = (line for line in said.splitlines() if line.startswith("error: "))
+    assert "has not answered for 40 s" in sentence
+    assert "then the same command, which goes on" in sentence
+    assert "The program will terminate" not in said
 
 
 def test_an_address_that_refuses_or_says_nothing_is_told_within_15_seconds():

@@ -6,7 +6,7 @@ import pytest
 
 from depthpde.records.record import read_record
 from depthpde.runs.execute import execute
-from depthpde.sweeps.record_transfer import pack, pack_live, unpack
+from depthpde.sweeps.clusters.record_transfer import pack, pack_live, unpack
 
 
 def test_a_record_arrives_as_it_was_without_checkpoints_and_locks(run, prepared, tmp_path):

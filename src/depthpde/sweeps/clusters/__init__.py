@@ -1,0 +1,1 @@
+"""Clusters as places for runs: Ray and SLURM."""

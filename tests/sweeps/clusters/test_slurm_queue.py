@@ -1,0 +1,139 @@
+"""A real SLURM without accounting: requeued, cancelled and killed jobs lose nothing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from dataclasses import replace
+
+import pytest
+
+from depthpde.records.record import State, read_record
+from depthpde.sweeps.clusters.slurm_queue import queue_states
+from depthpde.sweeps.executor import Folders, InProcess
+from depthpde.sweeps.sweep import sweep
+from sweeps.clusters.slurm_cluster import absent, ask, one_node
+
+pytest.importorskip("submitit")
+
+from depthpde.sweeps.clusters.slurm import NAME, Slurm
+
+
+def test_where_squeue_does_not_answer_nothing_is_known(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert queue_states(NAME) is None, "no such command"
+    command = tmp_path / "squeue"
+    command.write_text("#!/bin/sh\nexit 1\n")
+    command.chmod(0o755)
+    assert queue_states(NAME) is None, "the controller is away"
+    command.write_text("#!/bin/sh\nprintf '7_0|RUNNING\\n7_1|PENDING\\n\\n'\n")
+    assert queue_states(NAME) == {"7_0": "RUNNING", "7_1": "PENDING"}
+    command.write_text("#!/bin/sh\nsleep 9\n")
+    monkeypatch.setattr("depthpde.sweeps.clusters.slurm_queue.PATIENCE", 0.1)
+    assert queue_states(NAME) is None, "it takes too long"
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    if absent():
+        pytest.skip(absent())
+    with one_node(tmp_path_factory.mktemp("slurm")):
+        yield
+
+
+def longer(run, updates=2500, **training):
+    chosen = {"updates": updates, "evaluate_every": updates, "checkpoint_every": 20} | training
+    return replace(run, training=replace(run.training, **chosen))
+
+
+class Trouble:
+    """Does something to the job of a run each time its updates have advanced."""
+
+    def __init__(self, folder, deeds, *, gap=40):
+        self.folder, self.deeds, self.gap = folder, list(deeds), gap
+        self.last, self.most, self.ends = 0, 0, []
+        self.limit = time.monotonic() + 240
+
+    def __call__(self, ended):
+        assert time.monotonic() < self.limit, ask("squeue", "--states=all")
+        if ended is not None:
+            self.ends.append(ended.end.value)
+        states = queue_states(NAME) or {}
+        going = [job for job, state in states.items() if state == "RUNNING"]
+        self.most = max(self.most, len(going))
+        if not self.deeds or not going or not (self.folder / "status.json").exists():
+            return
+        record = read_record(self.folder)
+        made = int(record.status.get("update", 0))
+        if record.state is State.RUNNING and made > self.last + self.gap:
+            self.last = made
+            self.deeds.pop(0)(going[0], record)
+
+
+def requeue(job, record):
+    ask("scontrol", "update", f"jobid={job}", "requeue=1")
+    ask("scontrol", "requeue", job)
+
+
+def cancel(job, record):
+    ask("scancel", job)
+
+
+def kill(job, record):
+    os.kill(record.status["pid"], signal.SIGKILL)
+
+
+@pytest.mark.drill
+@pytest.mark.parametrize(
+    ("deeds", "lost"), [([requeue] * 3, 0), ([cancel, cancel], 0), ([kill, kill], 2)]
+)
+def test_a_run_goes_on_whatever_happens_to_its_jobs(cluster, run, prepared, tmp_path, deeds, lost):
+    run = longer(run)
+    folder = tmp_path / "slurm" / "runs" / run.id
+    trouble = Trouble(folder, deeds)
+    place = Slurm(Folders(tmp_path / "slurm", None, prepared), slots=1, minutes=10)
+    outcome = sweep([run], place, tmp_path / "slurm", retries=1, callback=trouble)
+    assert (outcome.recorded, outcome.failed, outcome.exit_code) == (1, {}, 0), trouble.ends
+    assert trouble.deeds == [], "everything was done to it"
+    assert trouble.ends.count("died") == lost
+    assert trouble.most == 1, "never two jobs at a time"
+    time.sleep(6)
+    states = set((queue_states(NAME) or {}).values())
+    assert not states & {"RUNNING", "PENDING", "COMPLETING"}, "no orphan"
+    if deeds[0] is not requeue:
+        return
+    sweep([run], InProcess(Folders(tmp_path / "here", None, prepared)), tmp_path / "here")
+    here = tmp_path / "here" / "runs" / run.id
+    weights = "model/model.safetensors"
+    assert (here / weights).read_bytes() == (folder / weights).read_bytes()
+    assert (read_record(here).predictions() == read_record(folder).predictions()).all()
+
+
+@pytest.mark.drill
+def test_a_job_warned_that_its_time_is_up_saves_and_goes_on(cluster, run, prepared, tmp_path):
+    run = longer(run)
+    warn = [lambda job, record: ask("scancel", "--signal=USR2", job)]
+    trouble = Trouble(tmp_path / "runs" / run.id, warn)
+    place = Slurm(Folders(tmp_path, None, prepared), slots=1, minutes=10)
+    outcome = sweep([run], place, tmp_path, retries=1, callback=trouble)
+    assert (outcome.recorded, trouble.deeds) == (1, [])
+    assert trouble.ends == ["interrupted", "recorded"]
+
+
+@pytest.mark.drill
+def test_leaving_a_sweep_leaves_no_job_behind(cluster, run, prepared, tmp_path):
+    runs = [longer(replace(run, seed=seed), 10**6) for seed in range(3)]
+    asked = []
+
+    def callback(ended):
+        if not asked and (tmp_path / "runs" / runs[0].id / "metrics.jsonl").exists():
+            asked.append(os.kill(os.getpid(), signal.SIGINT))
+
+    place = Slurm(Folders(tmp_path, None, prepared), minutes=10)
+    outcome = sweep(runs, place, tmp_path, callback=callback)
+    assert (outcome.exit_code, outcome.left) == (130, {})
+    assert read_record(tmp_path / "runs" / runs[0].id).state is State.INTERRUPTED
+    left = subprocess.run(["squeue", "--noheader"], capture_output=True, text=True).stdout
+    assert left.strip() == ""
