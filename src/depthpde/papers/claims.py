@@ -132,27 +132,42 @@ def escape_claim(
     """
     rows = []
     for task in (each for each in evidence.tasks if each in LEARNED_AT_ONCE):
-        line = LEARNED_AT_ONCE[task]
-        ours, theirs = (
-            {
-                seed: time
-                for seed, run in evidence.runs.get((task, each), {}).items()
-                if (time := run_escape(run, line)) is not None
-            }
-            for each in (variant, evidence.baseline)
-        )
-        if not set(ours) & set(theirs):
-            continue
-        found = judge_escape(ours, theirs, sooner=sooner)
-        left = [
-            f"{sum(t.escaped for t in each.values())} of {len(each)}" for each in (ours, theirs)
-        ]
-        words = (
-            f"{task}, updates until the plateau is left: {left[0]} runs left it, "
-            f"{left[1]} of the baseline's"
-        )
-        rows.append(Judged(claim=claim, words=words, verdict=found).row())
+        found = escape_judged(evidence, claim, variant, evidence.baseline, task, sooner=sooner)
+        rows += [] if found is None else [found.row()]
     return rows
+
+
+def escape_judged(
+    evidence: Evidence, claim: str, variant: str, against: str, task: str, *, sooner: bool = True
+) -> Judged | None:
+    """Judge when two variants leave the plateau of one task; None without a pair.
+
+    Args:
+        evidence: The finished runs.
+        claim: What was claimed.
+        variant: Of which.
+        against: Compared with which.
+        task: One of those that are learned at once or not yet.
+        sooner: Whether it was claimed to escape sooner.
+    """
+    line = LEARNED_AT_ONCE[task]
+    ours, theirs = (
+        {
+            seed: time
+            for seed, run in evidence.runs.get((task, each), {}).items()
+            if (time := run_escape(run, line)) is not None
+        }
+        for each in (variant, against)
+    )
+    if not set(ours) & set(theirs):
+        return None
+    left = [f"{sum(t.escaped for t in each.values())} of {len(each)}" for each in (ours, theirs)]
+    whose = "the baseline's" if against == evidence.baseline else f"{against}'s"
+    words = (
+        f"{task}, updates until the plateau is left: {left[0]} runs left it, {left[1]} of {whose}"
+    )
+    verdict = judge_escape(ours, theirs, sooner=sooner)
+    return Judged(claim=claim, words=words, verdict=verdict)
 
 
 def number_claim(

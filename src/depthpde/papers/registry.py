@@ -16,6 +16,7 @@ from depthpde.papers import (
     positional,
     stabilization,
 )
+from depthpde.papers.confirmatory import pathfinder, stencil
 from depthpde.papers.experiment import Case, Experiment, JudgedBy
 from depthpde.records.evidence import Evidence
 from depthpde.records.findings import Findings
@@ -34,6 +35,8 @@ EXPERIMENTS: dict[str, Experiment] = {
         depth_limit.EXPERIMENT,
         architectures.EXPERIMENT,
         efficiency.EXPERIMENT,
+        pathfinder.EXPERIMENT,
+        stencil.EXPERIMENT,
     )
 }
 """Name → experiment."""

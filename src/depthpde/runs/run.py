@@ -59,6 +59,9 @@ class RunConfig(Settings):
     threads: Positive | None = None
     """Threads of its arithmetic on the CPU; the last bits depend on it. None is one thread, so that
     runs are alike wherever they are computed; more is another run."""
+    study: str | None = None
+    """Digest of the protocol that the run is made under; None for none. It is part of the id: a run
+    made without the protocol can never be taken for one made under it."""
 
     def check(self) -> None:
         """Fill in what follows from the rest, and refuse what contradicts itself."""

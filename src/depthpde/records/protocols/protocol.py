@@ -71,6 +71,8 @@ class PlannedContrast:
     """What is expected."""
     margin: float = 0.0
     """Beyond it is greater, within it is equivalent; in the endpoint's units."""
+    words: str | None = None
+    """The claim as a sentence; made of the names for None."""
 
     def __post_init__(self) -> None:
         """Refuse a test that cannot fail or cannot pass."""
@@ -114,7 +116,7 @@ class StudyProtocol:
         >>> made = StudyProtocol(name="m", question="Does a blur help?", tuning_seeds=(200,),
         ...     test_seeds=(100, 101), rates=(1e-3,), endpoints=("accuracy",),
         ...     contrasts=(accuracy,), looks=(Look(seeds=2, p=0.05),))
-        >>> made.evidence({"digest": made.digest, "seed": 100})[0].value
+        >>> made.evidence({"study": made.digest, "seed": 100})[0].value
         'confirmatory'
     """
 
@@ -138,6 +140,9 @@ class StudyProtocol:
     """What the baseline must reach first."""
     stopping: str = "after the last look"
     """When the experiment ends, and what goes on after a look, in words."""
+    tuning_share: float | None = None
+    """Share of the updates that runs which choose a rate take; None takes them all. Gates are
+    always of whole runs."""
 
     def __post_init__(self) -> None:
         """Refuse a protocol that contradicts itself."""
@@ -152,6 +157,9 @@ class StudyProtocol:
         # Kept as floats: 1 and 1.0 are one rate, and give a protocol one digest.
         rates = tuple(check_range("rates", each, 1e-12, 1e3) for each in self.rates)
         object.__setattr__(self, "rates", rates)
+        if self.tuning_share is not None:
+            share = check_range("tuning_share", self.tuning_share, 0.01, 1.0)
+            object.__setattr__(self, "tuning_share", share)
         named = [each.endpoint for each in self.gates] + [e.endpoint for e in self.contrasts]
         for endpoint in named:
             check_name("endpoint", endpoint, self.endpoints)
@@ -170,7 +178,7 @@ class StudyProtocol:
 
         A setting that is None says nothing, so one that is added later changes no old digest.
         """
-        said = {name: value for name, value in self.to_dict().items() if value is not None}
+        said = _said(self.to_dict())
         text = json.dumps(said, sort_keys=True, separators=(",", ":"), allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -190,19 +198,19 @@ class StudyProtocol:
                 read[name] = tuple(value)
         return cls(**read)
 
-    def evidence(self, stamp: Mapping[str, Any] | None) -> tuple[EvidenceKind, str]:
+    def evidence(self, config: Mapping[str, Any]) -> tuple[EvidenceKind, str]:
         """Tell what a record may be used for, and why.
 
         Args:
-            stamp: The record's own ``digest`` and ``seed``; None for one made without a protocol.
+            config: The record's; its ``study`` is the digest of the protocol it was made under.
         """
-        if stamp is None or "digest" not in stamp:
+        if (study := config.get("study")) is None:
             return EvidenceKind.EXPLORATORY, "made without a protocol"
-        if stamp["digest"] != self.digest:
+        if study != self.digest:
             return EvidenceKind.EXPLORATORY, (
-                f"made under protocol {stamp['digest']}, not {self.digest} of {self.name}"
+                f"made under protocol {study}, not {self.digest} of {self.name}"
             )
-        seed = stamp.get("seed")
+        seed = config.get("seed")
         if seed in self.test_seeds:
             return EvidenceKind.CONFIRMATORY, f"test seed {seed}"
         if seed in self.tuning_seeds:
@@ -217,6 +225,13 @@ class StudyProtocol:
     def seeds_of(self, look: Look) -> tuple[int, ...]:
         """Return the test seeds that belong to a look: the first ones, whatever else is there."""
         return self.test_seeds[: look.seeds]
+
+
+def _said(value: Any) -> Any:
+    """Return plain values without those that are None."""
+    if isinstance(value, Mapping):
+        return {key: _said(each) for key, each in value.items() if each is not None}
+    return [_said(each) for each in value] if isinstance(value, list) else value
 
 
 def _read(kind: Any, values: Any) -> dict[str, Any]:

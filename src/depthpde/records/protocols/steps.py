@@ -49,6 +49,18 @@ class GateError(ValueError):
     """A gate did not open: the experiment stops here, and that is its result."""
 
 
+def gate_results(
+    protocol: StudyProtocol, found: Mapping[tuple[str, str], float]
+) -> tuple[GateResult, ...]:
+    """Return how every gate stands.
+
+    Args:
+        protocol: The experiment's protocol.
+        found: What the baseline reached on its tuning seed, by (task, endpoint).
+    """
+    return tuple(GateResult(g, found.get((g.task, g.endpoint))) for g in protocol.gates)
+
+
 def pass_gates(
     protocol: StudyProtocol, found: Mapping[tuple[str, str], float]
 ) -> tuple[GateResult, ...]:
@@ -58,7 +70,7 @@ def pass_gates(
         protocol: The experiment's protocol.
         found: What the baseline reached on its tuning seed, by (task, endpoint).
     """
-    results = tuple(GateResult(g, found.get((g.task, g.endpoint))) for g in protocol.gates)
+    results = gate_results(protocol, found)
     failed = [each for each in results if each.found is not None and not each.passed]
     if failed:
         raise GateError(
