@@ -35,7 +35,6 @@ my-grid.yaml:
 Ctrl-C makes every run save; the same command goes on. What is recorded is never computed again,
 and several sweeps may share one results folder. A failing run does not stop the rest."""
 RESULTS = Path("out/results")
-FILES = (".json", ".yaml", ".yml")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -107,6 +106,7 @@ def _status(results: Path, *, as_json: bool) -> int:
 
 def _sweep(args: argparse.Namespace) -> int:
     from depthpde.data.catalog import default_data
+    from depthpde.records.protocols.steps import GateError
     from depthpde.sweeps.board import table, to_dict
     from depthpde.sweeps.executor import Folders
     from depthpde.sweeps.status import cell_statuses
@@ -125,7 +125,11 @@ def _sweep(args: argparse.Namespace) -> int:
     if plan.study is None:
         outcome = run(plan)
     else:
-        outcome = compute_study(plan, run, args.out, seeds=args.seeds, log=_log)
+        try:
+            outcome = compute_study(plan, run, args.out, seeds=args.seeds, log=_log)
+        except GateError as error:
+            print(f"depthpde sweep: {error}", file=sys.stderr)
+            return 1
     grid = stages[-1].grid
     cells = cell_statuses(grid, args.out)
     if args.json:
@@ -170,7 +174,7 @@ def _log(line: str) -> None:
 def _plan(args: argparse.Namespace) -> Plan:
     from depthpde.errors import check_name, check_one_of, check_positive
     from depthpde.papers.registry import EXPERIMENTS
-    from depthpde.sweeps.grid_file import read_plan
+    from depthpde.sweeps.grid_file import FILES, read_plan
     from depthpde.sweeps.scale import Scale
 
     if args.seeds is not None:
