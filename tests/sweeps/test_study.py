@@ -21,6 +21,7 @@ from depthpde.sweeps.study import (
     compute_study,
     confirmation_plan,
     gate_plan,
+    passed_plan,
     study_status,
     tuning_plan,
 )
@@ -179,3 +180,25 @@ def test_what_the_protocol_leaves_no_room_for_is_refused(tmp_path):
         tuning_plan(a_plan(study=None))
     with pytest.raises(ValueError, match="stage by stage with `compute_study`"):
         compute(a_plan(), InProcess(Folders(tmp_path)))
+
+
+def test_a_task_below_its_gate_is_left_out_where_the_protocol_says_so(tmp_path):
+    gates = tuple(
+        BaselineGate(task=task, endpoint="accuracy", least=least, words="w")
+        for task, least in ((TASK, 60.0), ("text-mini", 40.0))
+    )
+    protocol = replace(PROTOCOL, gates=gates, least_tasks=1)
+    plan = a_plan(protocol, bases={TASK: TINY, "text-mini": TINY})
+    compute_study(plan, pretend(tmp_path, losses()), tmp_path)
+    assert list(passed_plan(plan, tmp_path).bases) == ["text-mini"]
+    status = study_status(plan, tmp_path)
+    assert ([each.gate.task for each in status.failed], status.stopped) == ([TASK], False)
+    assert (status.tuned, status.finished) == ((8, 8), 1)
+    placed = [r for r in read_records(tmp_path).found.values() if r.config["model"]["positions"]]
+    assert {each.task for each in placed} == {"text-mini"}
+    with pytest.raises(GateError, match="got listops-mini accuracy: 50"):
+        compute_study(
+            replace(plan, study=replace(protocol, name="strict", least_tasks=2)),
+            pretend(tmp_path, losses()),
+            tmp_path,
+        )

@@ -21,7 +21,7 @@ from depthpde.records.contrasts import Weights, contrast, differences_of
 from depthpde.records.escapes import LEARNED_AT_ONCE, run_escape
 from depthpde.records.evidence import Evidence, lacking
 from depthpde.records.findings import JudgedClaim
-from depthpde.records.scores import Endpoint, scores_of
+from depthpde.records.scores import Endpoint, Scores, scores_of
 from depthpde.records.statistics.combination import combined_interval, combined_mean
 from depthpde.records.statistics.paired import holm, mean, mean_interval
 from depthpde.records.verdicts import (
@@ -73,6 +73,7 @@ def effect_claim(
     hypothesis: Hypothesis,
     *,
     what: str,
+    scores: Scores | None = None,
 ) -> Judged | JudgedClaim:
     """Judge a contrast of test accuracies over the tasks that stand in a mean.
 
@@ -82,11 +83,13 @@ def effect_claim(
         weights: Variant → weight; `difference` of two variants for most claims.
         hypothesis: Side, size and margin of the claim, in points.
         what: What was compared, in words.
+        scores: Other numbers than test accuracies, such as those under noise.
 
     Returns:
         The claim with its verdict; the row itself where the pairs decide nothing.
     """
-    scores = scores_of(evidence)
+    clean = scores is None
+    scores = scores_of(evidence) if scores is None else scores
     used = [variant for variant, weight in weights.items() if weight]
     missing = [each for each in used if each not in scores]
     found = {} if missing else contrast(scores, weights)
@@ -101,7 +104,7 @@ def effect_claim(
     whole = differences_of(found)
     if len(whole) > len(values):
         words += f" ({signed(combined_mean(whole), 2)} with Pathfinder, which counts escapes)"
-    loss = _loss(evidence, weights)
+    loss = _loss(evidence, weights) if clean else ""
     words += f"; test loss {loss}" if loss else ""
     return Judged(claim=claim, words=words, verdict=judge(values, hypothesis))
 

@@ -16,7 +16,7 @@ from depthpde.papers import (
     positional,
     stabilization,
 )
-from depthpde.papers.confirmatory import pathfinder, stencil
+from depthpde.papers.confirmatory import few_data, medium, noise, pathfinder, stencil
 from depthpde.papers.experiment import Case, Experiment, JudgedBy
 from depthpde.records.evidence import Evidence
 from depthpde.records.findings import Findings
@@ -37,6 +37,9 @@ EXPERIMENTS: dict[str, Experiment] = {
         efficiency.EXPERIMENT,
         pathfinder.EXPERIMENT,
         stencil.EXPERIMENT,
+        medium.EXPERIMENT,
+        noise.EXPERIMENT,
+        few_data.EXPERIMENT,
     )
 }
 """Name → experiment."""

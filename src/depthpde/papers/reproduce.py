@@ -21,6 +21,7 @@ from depthpde.sweeps.study import (
     chosen_rates,
     compute_study,
     confirmation_plan,
+    passed_plan,
     study_status,
 )
 
@@ -107,11 +108,12 @@ def _under_protocol(
             log(f"{outcome.recorded} runs computed, {outcome.skipped} were recorded before")
             if outcome.exit_code:
                 return Reproduction(None, outcome.exit_code)
-    failed = study_status(plan, results).failed
-    if failed:
-        found = experiment.findings(stopped(protocol, failed), scale.value)
+    status = study_status(plan, results)
+    if status.stopped:
+        found = experiment.findings(stopped(protocol, status.failed), scale.value)
         found.write(results)
         return Reproduction(found, 1)
+    plan = passed_plan(plan, results)
     rates = chosen_rates(plan, results)
     whole = confirmation_plan(plan, rates, choose_look(protocol, seeds))
     _check_any(whole, results)

@@ -16,7 +16,7 @@ from depthpde.data.catalog import resolved
 from depthpde.data.protocol import STRICT
 from depthpde.data.task import Task, TaskKind
 from depthpde.data.tasks import TASKS
-from depthpde.errors import check_name
+from depthpde.errors import check_name, check_range
 from depthpde.layers.embedding import InputKind
 from depthpde.layers.registry import LayerKind
 from depthpde.models.classifier import Classifier
@@ -59,6 +59,11 @@ class RunConfig(Settings):
     threads: Positive | None = None
     """Threads of its arithmetic on the CPU; the last bits depend on it. None is one thread, so that
     runs are alike wherever they are computed; more is another run."""
+    examples: Positive | None = None
+    """Train on so many examples, at even distances in the split; None takes all."""
+    corruption: tuple[float, ...] | None = None
+    """Levels of noise at which the test split is read once more; see `corrupt`. None reads it
+    clean alone."""
     study: str | None = None
     """Digest of the protocol that the run is made under; None for none. It is part of the id: a run
     made without the protocol can never be taken for one made under it."""
@@ -68,6 +73,9 @@ class RunConfig(Settings):
         known = TASKS[check_name("task", self.task, TASKS)]
         if self.recipe is None:
             self._set(recipe=known.generator)
+        if self.corruption is not None:
+            levels = tuple(check_range("corruption", each, 0.0, 1.0) for each in self.corruption)
+            self._set(corruption=levels)
         if self.threads == 1:
             self._set(threads=None)
         self._set(training=replace(self.training, seed=self.seed))

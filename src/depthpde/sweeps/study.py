@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING
 
 from depthpde.records.protocols.protocol import Look, StudyProtocol
 from depthpde.records.protocols.sealing import seal
-from depthpde.records.protocols.steps import GateResult, choose_rate, gate_results, pass_gates
+from depthpde.records.protocols.steps import (
+    GateResult,
+    choose_rate,
+    failed_gates,
+    gate_results,
+    pass_gates,
+    stops,
+)
 from depthpde.records.record import FINISHED, RESULT, Record, read_record, run_folder
 from depthpde.sweeps.grid import Plan, Variant
 
@@ -44,10 +51,13 @@ class StudyStatus:
     look: Look | None
     """The last look that is due; None before the first."""
 
+    stopped: bool
+    """Whether gates that failed ended it."""
+
     @property
     def failed(self) -> tuple[GateResult, ...]:
         """Gates that did not open."""
-        return tuple(each for each in self.gates if each.found is not None and not each.passed)
+        return failed_gates(self.gates)
 
 
 def compute_study(
@@ -97,11 +107,23 @@ def _stages(plan: Plan, results: Path, look: Look, log: Callable[[str], None]) -
         yield gate_plan(plan, rates)
         for each in pass_gates(protocol, _reached(gate_plan(plan, rates), results)):
             log(str(each))
+        plan = passed_plan(plan, results)
     yield tuning_plan(plan)
     rates = chosen_rates(plan, results)
     for (task, label), rate in rates.items():
         log(f"{task}, {label}: rate {rate:g}")
     yield confirmation_plan(plan, rates, look)
+
+
+def passed_plan(plan: Plan, results: Path) -> Plan:
+    """Return the plan without tasks whose gate failed; the whole before gates were measured.
+
+    Args:
+        plan: The study's.
+        results: The folder that holds its runs.
+    """
+    closed = {each.gate.task for each in failed_gates(_gates(plan, results))}
+    return replace(plan, bases={task: b for task, b in plan.bases.items() if task not in closed})
 
 
 def tuning_plan(plan: Plan, labels: Sequence[str] | None = None) -> Plan:
@@ -196,11 +218,12 @@ def study_status(plan: Plan, results: Path) -> StudyStatus:
         plan: The study's.
         results: The folder that holds its runs.
     """
-    protocol = _protocol(plan)
+    protocol, gates = _protocol(plan), _gates(plan, results)
+    stopped = stops(protocol, gates)
+    if not stopped:
+        plan = passed_plan(plan, results)
     tuning = tuning_plan(plan).runs
     rates = _known_rates(plan, results, None)
-    known = all((task, plan.baseline) in rates for task in plan.bases)
-    reached = _reached(gate_plan(plan, rates), results) if protocol.gates and known else {}
     finished = 0
     if len(rates) == len(plan.bases) * len(plan.variants):
         cells = confirmation_plan(plan, rates, protocol.looks[-1]).cells
@@ -213,10 +236,11 @@ def study_status(plan: Plan, results: Path) -> StudyStatus:
             finished += 1
     return StudyStatus(
         rates=rates,
-        gates=gate_results(protocol, reached),
+        gates=gates,
         tuned=(sum(_finished(results, each.id) is not None for each in tuning), len(tuning)),
         finished=finished,
         look=protocol.look(finished),
+        stopped=stopped,
     )
 
 
@@ -257,6 +281,15 @@ def _known_rates(
             if len(losses) == len(protocol.rates):
                 found[task, each.label] = choose_rate(losses)
     return found
+
+
+def _gates(plan: Plan, results: Path) -> tuple[GateResult, ...]:
+    """Return how every gate stands, as far as the baseline's rates are chosen."""
+    protocol = _protocol(plan)
+    rates = _known_rates(plan, results, [plan.baseline])
+    known = all((task, plan.baseline) in rates for task in plan.bases)
+    reached = _reached(gate_plan(plan, rates), results) if protocol.gates and known else {}
+    return gate_results(protocol, reached)
 
 
 def _reached(gates: Plan, results: Path) -> dict[tuple[str, str], float]:

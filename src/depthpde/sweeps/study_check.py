@@ -32,9 +32,9 @@ class StudyCheck:
 
     @property
     def followed(self) -> bool:
-        """Whether nothing was changed, no gate failed and no run is exploratory."""
+        """Whether nothing was changed, no gate ended it and no run is exploratory."""
         exploratory = self.kinds[EvidenceKind.EXPLORATORY]
-        return not (self.changed or self.status.failed or exploratory)
+        return not (self.changed or self.status.stopped or exploratory)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the check as plain JSON values."""

@@ -58,9 +58,10 @@ def test_the_digest_is_of_the_values_and_of_all_of_them():
         a_protocol(looks=(Look(seeds=4, p=0.05),)),
         a_protocol(stopping="when it looks good"),
         a_protocol(tuning_share=0.4),
+        a_protocol(least_tasks=1),
         a_protocol(contrasts=(replace(protocol.contrasts[0], words="It helps."),)),
     ]
-    assert len({each.digest for each in [protocol, *others]}) == 13
+    assert len({each.digest for each in [protocol, *others]}) == 14
 
 
 def test_the_digest_of_a_written_protocol_stays_what_it_is():
@@ -100,6 +101,7 @@ def test_a_look_waits_for_its_seeds_and_takes_the_first_ones():
         ({"test_seeds": (100, 100, 102, 103)}, "each entry once"),
         ({"rates": ()}, "`rates` must be a tuple with at least one entry"),
         ({"tuning_share": 0.0}, "`tuning_share` must lie in"),
+        ({"least_tasks": 2}, "`least_tasks` must lie in"),
         ({"rates": (0.0,)}, "`rates` must lie in"),
         ({"looks": (Look(seeds=4, p=0.1), Look(seeds=2, p=0.1))}, r"more seeds.*\[4, 2\]"),
         ({"looks": (Look(seeds=2, p=0.1),)}, "all 4 test seeds, got 2"),

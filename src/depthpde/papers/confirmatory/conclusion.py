@@ -18,9 +18,10 @@ from depthpde.papers.claims import (
     in_order,
     undecided,
 )
+from depthpde.papers.confirmatory.noise_scores import corrupted_scores
 from depthpde.papers.experiment import Case, Conclude, Conclusion
 from depthpde.papers.extra_tables import extra_tables
-from depthpde.records.contrasts import difference
+from depthpde.records.contrasts import difference, interaction
 from depthpde.records.escapes import LEARNED_AT_ONCE
 from depthpde.records.evidence import Evidence
 from depthpde.records.findings import JudgedClaim
@@ -34,8 +35,9 @@ from depthpde.records.protocols.protocol import (
 from depthpde.records.protocols.steps import GateResult
 from depthpde.records.verdicts import LEVEL, Hypothesis, with_p
 
-ACCURACY, ESCAPE = "accuracy", "escape"
-"""Endpoints: test accuracy in percent over tasks; updates until a plateau is left."""
+ACCURACY, ESCAPE, CORRUPTED = "accuracy", "escape", "accuracy under noise"
+"""Endpoints: test accuracy in percent over tasks; updates until a plateau is left; test accuracy
+where noise has taken half of what the baseline knows."""
 
 
 def by_protocol(protocol: StudyProtocol) -> Conclude:
@@ -145,8 +147,12 @@ def _judge(evidence: Evidence, contrast: PlannedContrast) -> Judged | JudgedClai
         if contrast.claimed is Claimed.EQUIVALENT
         else Hypothesis(sign=1, mark=contrast.margin, margin=MARGIN)
     )
-    what = f"{variant} − {against}"
-    return effect_claim(evidence, claim, difference(variant, against), hypothesis, what=what)
+    what, weights = f"{variant} − {against}", difference(variant, against)
+    if contrast.beyond is not None:
+        weights = interaction(weights, difference(*contrast.beyond))
+        what = f"({what}) − ({' − '.join(contrast.beyond)})"
+    scores = corrupted_scores(evidence) if contrast.endpoint == CORRUPTED else None
+    return effect_claim(evidence, claim, weights, hypothesis, what=what, scores=scores)
 
 
 def _at_look(claim: Judged | JudgedClaim, look: Look) -> Judged | JudgedClaim:

@@ -73,11 +73,15 @@ class PlannedContrast:
     """Beyond it is greater, within it is equivalent; in the endpoint's units."""
     words: str | None = None
     """The claim as a sentence; made of the names for None."""
+    beyond: tuple[str, str] | None = None
+    """Another difference, (variant, against), that is taken off: the claim is of an interaction."""
 
     def __post_init__(self) -> None:
         """Refuse a test that cannot fail or cannot pass."""
         object.__setattr__(self, "claimed", check_one_of("claimed", self.claimed, Claimed))
         object.__setattr__(self, "margin", check_range("margin", self.margin, 0.0, 1e9))
+        if self.beyond is not None:
+            object.__setattr__(self, "beyond", tuple(self.beyond))
         if self.claimed is Claimed.EQUIVALENT and not self.margin:
             raise ValueError(
                 "`margin` must be above 0 for an equivalence, got 0; no interval is that narrow: "
@@ -143,6 +147,9 @@ class StudyProtocol:
     tuning_share: float | None = None
     """Share of the updates that runs which choose a rate take; None takes them all. Gates are
     always of whole runs."""
+    least_tasks: int | None = None
+    """Gated tasks that must pass: one that fails is left out before any variant is run, and fewer
+    than these stop the experiment. None stops it at the first that fails."""
 
     def __post_init__(self) -> None:
         """Refuse a protocol that contradicts itself."""
@@ -160,6 +167,9 @@ class StudyProtocol:
         if self.tuning_share is not None:
             share = check_range("tuning_share", self.tuning_share, 0.01, 1.0)
             object.__setattr__(self, "tuning_share", share)
+        if self.least_tasks is not None:
+            gated = len({each.task for each in self.gates})
+            check_range("least_tasks", check_positive("least_tasks", self.least_tasks), 1, gated)
         named = [each.endpoint for each in self.gates] + [e.endpoint for e in self.contrasts]
         for endpoint in named:
             check_name("endpoint", endpoint, self.endpoints)
