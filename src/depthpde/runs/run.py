@@ -7,16 +7,16 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 from torch import nn
 
-from depthpde.config import Natural, Positive, Settings
+from depthpde.config import Natural, Positive, Range, Settings
 from depthpde.data.catalog import resolved
 from depthpde.data.protocol import STRICT
 from depthpde.data.task import Task, TaskKind
 from depthpde.data.tasks import TASKS
-from depthpde.errors import check_name, check_range
+from depthpde.errors import check_name
 from depthpde.layers.embedding import InputKind
 from depthpde.layers.registry import LayerKind
 from depthpde.models.classifier import Classifier
@@ -61,7 +61,7 @@ class RunConfig(Settings):
     runs are alike wherever they are computed; more is another run."""
     examples: Positive | None = None
     """Train on so many examples, at even distances in the split; None takes all."""
-    corruption: tuple[float, ...] | None = None
+    corruption: tuple[Annotated[float, Range(0.0, 1.0)], ...] | None = None
     """Levels of noise at which the test split is read once more; see `corrupt`. None reads it
     clean alone."""
     study: str | None = None
@@ -73,9 +73,6 @@ class RunConfig(Settings):
         known = TASKS[check_name("task", self.task, TASKS)]
         if self.recipe is None:
             self._set(recipe=known.generator)
-        if self.corruption is not None:
-            levels = tuple(check_range("corruption", each, 0.0, 1.0) for each in self.corruption)
-            self._set(corruption=levels)
         if self.threads == 1:
             self._set(threads=None)
         self._set(training=replace(self.training, seed=self.seed))

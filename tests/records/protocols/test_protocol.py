@@ -132,9 +132,9 @@ def test_plain_values_are_checked_key_by_key():
     values = a_protocol().to_dict()
     with pytest.raises(ValueError, match="did you mean 'rates'"):
         StudyProtocol.from_dict(values | {"ratess": []})
-    with pytest.raises(ValueError, match="`StudyProtocol` must have test_seeds"):
+    with pytest.raises(ValueError, match="must have test_seeds"):
         StudyProtocol.from_dict({k: v for k, v in values.items() if k != "test_seeds"})
-    with pytest.raises(ValueError, match="`Look` must be a mapping"):
+    with pytest.raises(ValueError, match="`looks` must be a mapping"):
         StudyProtocol.from_dict(values | {"looks": [3]})
 
 
