@@ -88,6 +88,24 @@ def test_the_plain_form_is_json_in_the_order_of_the_fields_and_reads_back():
     assert plain({"a": Inner(), "b": Colour.RED}) == {"a": {"share": 0.5, "count": 0}, "b": "red"}
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Several(Settings):
+    shares: tuple[Annotated[float, Range(0.0, 1.0)], ...] = ()
+    inners: tuple[Inner, ...] | None = None
+    pair: tuple[int, int] | None = None
+
+
+def test_members_of_a_tuple_are_read_one_by_one_and_lists_become_tuples():
+    made = Several.from_dict({"shares": [0, 1], "inners": [{"count": 2}], "pair": [3, 4]})
+    assert made == Several(shares=(0.0, 1.0), inners=(Inner(count=2),), pair=[3, 4])
+    assert all(type(each) is float for each in made.shares)
+    assert Several.from_dict(made.to_dict()) == made
+    with pytest.raises(ValueError, match=r"`shares` must lie in \[0, 1\], got 2"):
+        Several(shares=[2])
+    with pytest.raises(ValueError, match="`inners` must be a mapping of settings, got 3"):
+        Several(inners=[3])
+
+
 def test_a_config_is_frozen():
     with pytest.raises(FrozenInstanceError):
         Outer(size=3).size = 4  # type: ignore[misc]

@@ -7,6 +7,7 @@ A config is a frozen, keyword-only dataclass whose annotations say what a field 
     Positive, Natural            a whole number of at least 1, or of at least 0
     Stabilizer | Mapping         a nested config; a mapping becomes one
     bool                         True or False, nothing else
+    tuple[Look, ...]             a tuple or list, each member read by the rule of one
 
 `… | None` also accepts None. What one field cannot tell alone belongs into `check`.
 """
@@ -147,6 +148,8 @@ def _read(name: str, value: Any, rules: tuple[Any, ...]) -> Any:
     if value is None and type(None) in rules:
         return None
     for rule in rules:
+        if get_origin(rule) is tuple:
+            return _members(name, value, get_args(rule))
         if get_origin(rule) is Annotated:
             return _number(name, value, get_args(rule)[1])
         if not isinstance(rule, type):
@@ -161,6 +164,13 @@ def _read(name: str, value: Any, rules: tuple[Any, ...]) -> Any:
         elif rule is bool and not isinstance(value, bool):
             raise ValueError(f"`{name}` must be True or False, got {value!r}")
     return value
+
+
+def _members(name: str, value: Any, rules: tuple[Any, ...]) -> Any:
+    """Return a tuple of any length whose members are read one by one; other tuples as they are."""
+    if not isinstance(value, tuple | list) or rules[-1] is not Ellipsis:
+        return value
+    return tuple(_read(name, each, rules[:1]) for each in value)
 
 
 def _number(name: str, value: Any, rule: Range | Whole) -> float | int:

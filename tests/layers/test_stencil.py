@@ -133,7 +133,7 @@ def test_learns_with_the_gain_of_ratios_and_is_known_by_name():
         ({"causal": True, "symmetric": True}, "`causal` must be False with `symmetric`"),
         ({"causal": True, "grid": (2, 2)}, "`causal` must be False with `symmetric` or `grid`"),
         ({"reach": 0}, "`reach` must be at least 1, got 0"),
-        ({"bound": "l2"}, "`bound` must be one of l1, convex, got 'l2'"),
+        ({"bound": "l2"}, "`bound` must be one of l1, convex, free, got 'l2'"),
         ({"start_ratio": 0.6}, r"`start_ratio` must lie in \[0, 0.5\], got 0.6"),
     ],
 )
@@ -154,4 +154,5 @@ def test_refuses_segments_a_wrong_size_and_one_frequency_over_a_grid():
 
 def test_describes_itself():
     assert "reach=16, l1, start=heat, 132 parameters" in repr(LearnedStencil(4))
-    assert "free" in repr(LearnedStencil(4, bound=None))
+    assert repr(LearnedStencil(4, bound=None)) == repr(LearnedStencil(4, bound="free"))
+    assert "free" in repr(LearnedStencil(4, bound="free"))

@@ -7,9 +7,11 @@ from functools import partial
 
 import pytest
 
+from depthpde.papers.confirmatory.conclusion import by_protocol
 from depthpde.papers.registry import EXPERIMENTS
 from depthpde.papers.reproduce import reproduce, stored_findings
 from depthpde.records.findings import read_findings
+from depthpde.records.protocols.protocol import BaselineGate, Look, PlannedContrast
 from depthpde.sweeps.compute import compute
 from depthpde.sweeps.executor import Folders, InProcess
 from depthpde.sweeps.scale import Scale
@@ -86,3 +88,50 @@ def test_refuses_to_judge_nothing(tmp_path):
 def test_what_a_machine_measured_is_read_again(tmp_path):
     with pytest.raises(FileNotFoundError, match="must hold what was measured; measure it"):
         stored_findings(EXPERIMENTS["efficiency"], tmp_path)
+
+
+GATED = replace(
+    EXPERIMENTS["stencil"],
+    tasks=lambda scale: ("listops-mini",),
+    bases=lambda scale, tasks: dict.fromkeys(tasks, TINY),
+    variants=EXPERIMENTS["stencil"].variants[:2],
+)
+
+
+def under():
+    """Return a tiny experiment under a protocol of its own."""
+    contrast = PlannedContrast(variant="rotary", against="baseline", endpoint="accuracy")
+    protocol = replace(
+        GATED.protocol, rates=(1e-3,), test_seeds=(100, 101), contrasts=(contrast,),
+        looks=(Look(seeds=1, p=0.01), Look(seeds=2, p=0.04)), tuning_share=None, gates=(),
+    )  # fmt: skip
+    return replace(GATED, protocol=protocol, conclude=by_protocol(protocol))
+
+
+def test_an_experiment_under_protocol_is_computed_to_a_look_and_judged_by_its_records(place):
+    experiment = under()
+    first = reproduce(experiment, place, compute=by(place))
+    assert first.exit_code == 0
+    assert "look 1 of 2 at 1 test seeds" in first.findings.notes[0]
+    assert reproduce(experiment, place) == first, "from records alone"
+    second = reproduce(experiment, place, seeds=2, compute=by(place))
+    assert "look 2 of 2 at 2 test seeds" in second.findings.notes[0]
+    with pytest.raises(ValueError, match="that of a look of 'stencil', 1, 2, got 3"):
+        reproduce(experiment, place, seeds=3, compute=by(place))
+
+
+def test_a_gate_that_fails_is_what_an_experiment_ends_in(place):
+    gate = BaselineGate(task="listops-mini", endpoint="accuracy", least=99.0, words="perfect")
+    experiment = replace(under(), protocol=replace(under().protocol, gates=(gate,)))
+    ended = reproduce(experiment, place, compute=by(place))
+    assert ended.exit_code == 1
+    assert ended.findings.notes[-1].endswith("above 99 (perfect): FAILED")
+    assert "not tested" in ended.findings.claims[0].finding
+    assert reproduce(experiment, place) == ended, "from records alone"
+
+
+def test_an_interrupted_study_is_not_judged_and_one_without_records_is_refused(place):
+    ended = reproduce(under(), place, compute=lambda plan: SweepOutcome(interrupted=True))
+    assert (ended.findings, ended.exit_code) == (None, 130)
+    with pytest.raises(FileNotFoundError, match="must hold the tuning runs of 'stencil'"):
+        reproduce(under(), place)

@@ -141,3 +141,34 @@ def test_the_longer_decoder_differs_from_the_controls_in_its_updates_alone():
         updates = {"updates": 3 * same.training.updates}
         updates["evaluate_every"] = updates["updates"]
         assert run == replace(same, training=replace(same.training, **updates))
+
+
+STUDY = {
+    "tuning_seeds": [200],
+    "test_seeds": [100, 101],
+    "rates": [0.001, 0.002],
+    "endpoints": ["accuracy"],
+    "contrasts": [{"variant": "wide", "against": "narrow", "endpoint": "accuracy"}],
+    "looks": [{"seeds": 2, "p": 0.05}],
+}
+
+
+def test_a_file_may_carry_a_protocol(tmp_path):
+    plan = read_plan(write(tmp_path, "grid.yaml", seeds="left out", study=STUDY))
+    assert (plan.study.name, plan.study.question) == ("width", "Does width matter?")
+    assert plan.study.contrasts[0].against == "narrow"
+    assert read_plan(write(tmp_path)).study is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"study": STUDY}, r"`seeds` must be left out beside `study`, got \[3, 5\]"),
+        ({"study": STUDY | {"name": "b"}, "seeds": "left out"}, "the grid's, 'width', got 'b'"),
+        ({"study": 3, "seeds": "left out"}, "`study` must be a mapping, got 3"),
+        ({"study": STUDY | {"rate": 1}, "seeds": "left out"}, "did you mean 'rates'"),
+    ],
+)
+def test_a_protocol_that_leaves_a_choice_open_is_refused(tmp_path, changes, words):
+    with pytest.raises(ValueError, match=words):
+        read_plan(write(tmp_path, **changes))

@@ -21,13 +21,12 @@ from depthpde.cli import (
     doctor,
     env,
     report,
-    reproduce,
     simulate,
-    sweep,
     theory,
     train,
     verify,
 )
+from depthpde.cli.experiments import protocol, reproduce, sweep
 from depthpde.errors import check_name, nearest
 
 EXAMPLES = """examples:
@@ -47,6 +46,7 @@ VERBS = {
     "data": data,
     "train": train,
     "sweep": sweep,
+    "protocol": protocol,
     "doctor": doctor,
     "audit": audit,
     "causality": causality,

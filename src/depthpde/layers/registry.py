@@ -15,7 +15,7 @@ from depthpde.layers.controls import Blur, DepthwiseConv, ExponentialAverage, St
 from depthpde.layers.diffusion import AdaptiveDiffusion, Diffusion, choose_scheme
 from depthpde.layers.multiscale import DiffusionScale, MultiscaleDiffusion, read_scales
 from depthpde.layers.ratio import Per, layer_bound
-from depthpde.layers.stencil import LearnedStencil
+from depthpde.layers.stencil import LearnedStencil, TapBound
 from depthpde.operators.boundary import Boundary
 from depthpde.operators.stability import Scheme
 
@@ -69,7 +69,7 @@ KINDS: dict[LayerKind, tuple[type[nn.Module], dict[str, str]]] = {
     LayerKind.TOKEN_SHIFT: (TokenShift, {"initial_ratio": "initial_ratio"}),
     LayerKind.LEARNED_STENCIL: (
         LearnedStencil,
-        {"steps": "reach", "start": "start", "initial_ratio": "start_ratio"},
+        {"steps": "reach", "start": "start", "initial_ratio": "start_ratio", "taps": "bound"},
     ),
 }
 """The class of every kind, and which settings it takes under which name."""
@@ -113,6 +113,8 @@ class LayerConfig(Settings):
     """Taps of a convolution."""
     start: Start | str | None = None
     """What a convolution does before it has learned."""
+    taps: TapBound | str | None = None
+    """What keeps a learned stencil from amplifying; "free" for nothing."""
 
     def check(self) -> None:
         """Refuse a setting that the layer does not take."""

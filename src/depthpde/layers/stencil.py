@@ -24,6 +24,8 @@ class TapBound(StrEnum):
     """Signed taps, Σ|a_k| ≤ 1."""
     CONVEX = "convex"
     """a_k > 0, Σ a_k = 1: a weighted mean."""
+    FREE = "free"
+    """Nothing: a free convolution, the control."""
 
 
 class LearnedStencil(nn.Module):
@@ -36,7 +38,7 @@ class LearnedStencil(nn.Module):
     every row of the map sums to at most 1 in size, walls included: the layer raises no maximum.
     On a ring, and between walls for symmetric taps, it raises no 2-norm either; asymmetric taps at
     a wall can (docs/equations.md §17). "convex" taps are a weighted mean, a = softmax(θ): the range
-    is kept, and with `symmetric` the mean is conserved. `None` bounds nothing: a free convolution.
+    is kept, and with `symmetric` the mean is conserved. "free" bounds nothing: a free convolution.
     A site that exchanges with no other, so every padded one, keeps its value.
 
         >>> import torch, depthpde as dp
@@ -48,7 +50,7 @@ class LearnedStencil(nn.Module):
         reach: How many sites away the stencil looks.
         start: "heat" begins as `reach` diffusion steps, "blur" as one, "identity" as nothing.
         start_ratio: Ratio of those steps; by default where `Diffusion` starts.
-        bound: "l1", "convex" or None; use None as the control that nothing holds back.
+        bound: "l1", "convex" or "free"; use "free" (or None) as the control.
         symmetric: Let both directions share their taps.
         causal: Never show a site its future: past taps only.
         grid: Height and width of an image; the stencil acts along its rows, then its columns.
@@ -73,7 +75,8 @@ class LearnedStencil(nn.Module):
         super().__init__()
         self.dim, self.reach = check_positive("dim", dim), check_positive("reach", reach)
         self.start = check_one_of("start", start, Start)
-        self.bound = None if bound is None else check_one_of("bound", bound, TapBound)
+        chosen = TapBound.FREE if bound is None else check_one_of("bound", bound, TapBound)
+        self.bound = None if chosen is TapBound.FREE else chosen
         self.symmetric, self.is_causal, self.grid = symmetric, causal, grid
         self._check_options()
         self.problem = Problem(scheme=Scheme.UPWIND if causal else Scheme.EXPLICIT)

@@ -21,7 +21,7 @@ from depthpde.records.contrasts import Weights, contrast, differences_of
 from depthpde.records.escapes import LEARNED_AT_ONCE, run_escape
 from depthpde.records.evidence import Evidence, lacking
 from depthpde.records.findings import JudgedClaim
-from depthpde.records.scores import Endpoint, scores_of
+from depthpde.records.scores import Endpoint, Scores, scores_of
 from depthpde.records.statistics.combination import combined_interval, combined_mean
 from depthpde.records.statistics.paired import holm, mean, mean_interval
 from depthpde.records.verdicts import (
@@ -73,6 +73,7 @@ def effect_claim(
     hypothesis: Hypothesis,
     *,
     what: str,
+    scores: Scores | None = None,
 ) -> Judged | JudgedClaim:
     """Judge a contrast of test accuracies over the tasks that stand in a mean.
 
@@ -82,11 +83,13 @@ def effect_claim(
         weights: Variant → weight; `difference` of two variants for most claims.
         hypothesis: Side, size and margin of the claim, in points.
         what: What was compared, in words.
+        scores: Other numbers than test accuracies, such as those under noise.
 
     Returns:
         The claim with its verdict; the row itself where the pairs decide nothing.
     """
-    scores = scores_of(evidence)
+    clean = scores is None
+    scores = scores_of(evidence) if scores is None else scores
     used = [variant for variant, weight in weights.items() if weight]
     missing = [each for each in used if each not in scores]
     found = {} if missing else contrast(scores, weights)
@@ -101,7 +104,7 @@ def effect_claim(
     whole = differences_of(found)
     if len(whole) > len(values):
         words += f" ({signed(combined_mean(whole), 2)} with Pathfinder, which counts escapes)"
-    loss = _loss(evidence, weights)
+    loss = _loss(evidence, weights) if clean else ""
     words += f"; test loss {loss}" if loss else ""
     return Judged(claim=claim, words=words, verdict=judge(values, hypothesis))
 
@@ -132,27 +135,42 @@ def escape_claim(
     """
     rows = []
     for task in (each for each in evidence.tasks if each in LEARNED_AT_ONCE):
-        line = LEARNED_AT_ONCE[task]
-        ours, theirs = (
-            {
-                seed: time
-                for seed, run in evidence.runs.get((task, each), {}).items()
-                if (time := run_escape(run, line)) is not None
-            }
-            for each in (variant, evidence.baseline)
-        )
-        if not set(ours) & set(theirs):
-            continue
-        found = judge_escape(ours, theirs, sooner=sooner)
-        left = [
-            f"{sum(t.escaped for t in each.values())} of {len(each)}" for each in (ours, theirs)
-        ]
-        words = (
-            f"{task}, updates until the plateau is left: {left[0]} runs left it, "
-            f"{left[1]} of the baseline's"
-        )
-        rows.append(Judged(claim=claim, words=words, verdict=found).row())
+        found = escape_judged(evidence, claim, variant, evidence.baseline, task, sooner=sooner)
+        rows += [] if found is None else [found.row()]
     return rows
+
+
+def escape_judged(
+    evidence: Evidence, claim: str, variant: str, against: str, task: str, *, sooner: bool = True
+) -> Judged | None:
+    """Judge when two variants leave the plateau of one task; None without a pair.
+
+    Args:
+        evidence: The finished runs.
+        claim: What was claimed.
+        variant: Of which.
+        against: Compared with which.
+        task: One of those that are learned at once or not yet.
+        sooner: Whether it was claimed to escape sooner.
+    """
+    line = LEARNED_AT_ONCE[task]
+    ours, theirs = (
+        {
+            seed: time
+            for seed, run in evidence.runs.get((task, each), {}).items()
+            if (time := run_escape(run, line)) is not None
+        }
+        for each in (variant, against)
+    )
+    if not set(ours) & set(theirs):
+        return None
+    left = [f"{sum(t.escaped for t in each.values())} of {len(each)}" for each in (ours, theirs)]
+    whose = "the baseline's" if against == evidence.baseline else f"{against}'s"
+    words = (
+        f"{task}, updates until the plateau is left: {left[0]} runs left it, {left[1]} of {whose}"
+    )
+    verdict = judge_escape(ours, theirs, sooner=sooner)
+    return Judged(claim=claim, words=words, verdict=verdict)
 
 
 def number_claim(

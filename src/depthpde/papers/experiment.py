@@ -9,13 +9,14 @@ Importing an experiment imports no torch, so the report can judge records withou
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from depthpde.papers.extra_tables import extra_tables
 from depthpde.records.evidence import Evidence
 from depthpde.records.findings import Findings, JudgedClaim
+from depthpde.records.protocols.protocol import StudyProtocol
 from depthpde.records.record import Record
 from depthpde.sweeps.grid import Plan, Variant
 from depthpde.sweeps.scale import Scale, arena_tasks, bases_of
@@ -111,6 +112,9 @@ class Experiment:
     stored claims are all there is."""
     fixed_tasks: bool = False
     """Whether the experiment is about its own tasks, so that no others can be chosen."""
+    protocol: StudyProtocol | None = None
+    """What is fixed before the first run; None where runs came before there was one. A smoke run
+    (scale quick) is never made under it."""
 
     def plan(
         self,
@@ -136,6 +140,7 @@ class Experiment:
                 f"`--tasks` must be left out for {self.name}, got {', '.join(tasks)}; it has tasks "
                 "of its own"
             )
+        bound = self.protocol is not None and scale is not Scale.QUICK
         return Plan(
             name=self.name,
             question=self.question,
@@ -143,15 +148,20 @@ class Experiment:
             bases=self.bases(scale, tasks or self.tasks(scale)),
             seeds=self.seeds[scale] if seeds is None else seeds,
             baseline=self.baseline,
+            study=self.protocol if bound else None,
         )
 
     def judge(self, case: Case) -> Findings:
         """Judge the claims, and return them with their tables and notes."""
-        found = self.conclude(case)
+        question = self.question if case.evidence is None else case.evidence.question
+        return replace(self.findings(self.conclude(case), case.scale), question=question)
+
+    def findings(self, found: Conclusion, scale: str) -> Findings:
+        """Return a conclusion as findings of this experiment."""
         return Findings(
             name=self.name,
-            question=self.question if case.evidence is None else case.evidence.question,
-            scale=case.scale,
+            question=self.question,
+            scale=scale,
             claims=tuple(found.claims),
             tables=found.tables,
             notes=tuple(found.notes),

@@ -16,6 +16,7 @@ from depthpde.papers import (
     positional,
     stabilization,
 )
+from depthpde.papers.confirmatory import few_data, medium, noise, pathfinder, stencil
 from depthpde.papers.experiment import Case, Experiment, JudgedBy
 from depthpde.records.evidence import Evidence
 from depthpde.records.findings import Findings
@@ -34,6 +35,11 @@ EXPERIMENTS: dict[str, Experiment] = {
         depth_limit.EXPERIMENT,
         architectures.EXPERIMENT,
         efficiency.EXPERIMENT,
+        pathfinder.EXPERIMENT,
+        stencil.EXPERIMENT,
+        medium.EXPERIMENT,
+        noise.EXPERIMENT,
+        few_data.EXPERIMENT,
     )
 }
 """Name → experiment."""

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from depthpde.papers.confirmatory.conclusion import stopped
 from depthpde.papers.experiment import Case, Experiment, JudgedBy, Key, Log
 from depthpde.records.evidence import gather
 from depthpde.records.findings import FINDINGS, Findings, check_scale, read_findings
+from depthpde.records.protocols.steps import GateError
 from depthpde.records.record import Record, is_recorded, read_record, read_records, run_folder
 from depthpde.sweeps.grid import Plan
 from depthpde.sweeps.scale import Scale
+from depthpde.sweeps.study import (
+    choose_look,
+    chosen_rates,
+    compute_study,
+    confirmation_plan,
+    passed_plan,
+    study_status,
+)
 
 if TYPE_CHECKING:
     from depthpde.sweeps.executor import Folders
@@ -60,7 +71,9 @@ def reproduce(
     plan = experiment.plan(scale, seeds=seeds, tasks=tasks)
     if experiment.judged_by is JudgedBy.WEIGHTS:
         _check_whole(plan, folders.results)
-    elif compute is None:
+    if plan.study is not None:
+        return _under_protocol(experiment, plan, folders, scale, seeds, compute, log)
+    if experiment.judged_by is JudgedBy.RECORDS and compute is None:
         _check_any(plan, folders.results)
     outcome = None if compute is None else compute(plan)
     if outcome is not None:
@@ -75,6 +88,38 @@ def reproduce(
         grid, found = plan.grid_in(folders.results), read_records(folders.results).found
         case = Case(scale=scale.value, evidence=gather(grid, found), log=log)
     return _judged(experiment, case, folders.results, code)
+
+
+def _under_protocol(
+    experiment: Experiment,
+    plan: Plan,
+    folders: Folders,
+    scale: Scale,
+    seeds: int | None,
+    compute: Compute | None,
+    log: Log,
+) -> Reproduction:
+    """Compute and judge by the experiment's protocol; a gate that fails is what it ends in."""
+    protocol, results = plan.study, folders.results
+    assert protocol is not None, "a plan under protocol"
+    if compute is not None:
+        with suppress(GateError):  # told below, from the records
+            outcome = compute_study(plan, compute, results, seeds=seeds, log=log)
+            log(f"{outcome.recorded} runs computed, {outcome.skipped} were recorded before")
+            if outcome.exit_code:
+                return Reproduction(None, outcome.exit_code)
+    status = study_status(plan, results)
+    if status.stopped:
+        found = experiment.findings(stopped(protocol, status.failed), scale.value)
+        found.write(results)
+        return Reproduction(found, 1)
+    plan = passed_plan(plan, results)
+    rates = chosen_rates(plan, results)
+    whole = confirmation_plan(plan, rates, choose_look(protocol, seeds))
+    _check_any(whole, results)
+    grid, records = whole.grid_in(results), read_records(results).found
+    case = Case(scale=scale.value, evidence=gather(grid, records), log=log)
+    return _judged(experiment, case, results, 0)
 
 
 def stored_findings(experiment: Experiment, results: Path) -> Findings:

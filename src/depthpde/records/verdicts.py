@@ -35,6 +35,8 @@ from depthpde.records.statistics.samples import Differences, check_strata
 from depthpde.records.statistics.survival import EscapeTime, log_rank_test
 
 LEVEL = 0.05
+UPDATES = "updates"
+"""The unit of escape times."""
 
 
 class Outcome(StrEnum):
@@ -217,11 +219,8 @@ def judge_escape(
     p = log_rank_test(variant, baseline)
     seeds = sorted(set(variant) & set(baseline))
     effect = float(np.mean([variant[s].update - baseline[s].update for s in seeds]))
-    outcome = Outcome.INCONCLUSIVE
-    if p <= LEVEL and effect:
-        outcome = Outcome.SUPPORTED if (effect < 0) == sooner else Outcome.CONTRADICTED
-    return Verdict(
-        outcome=outcome,
+    found = Verdict(
+        outcome=Outcome.INCONCLUSIVE,
         hypothesis=Hypothesis(sign=-1 if sooner else 1),
         effect=effect,
         interval=None,
@@ -230,8 +229,9 @@ def judge_escape(
         tasks=1,
         equivalence=None,
         least=None,
-        unit="updates",
+        unit=UPDATES,
     )
+    return replace(found, outcome=_outcome(found))
 
 
 def judged_in_order(verdicts: Mapping[str, Verdict]) -> dict[str, Verdict]:
@@ -272,7 +272,7 @@ def _outcome(found: Verdict) -> Outcome:
     """Read the scale off the numbers of a verdict."""
     claimed, same = found.hypothesis, found.equivalence
     if found.interval is None:
-        return Outcome.INCONCLUSIVE
+        return _escape_outcome(found) if found.unit == UPDATES else Outcome.INCONCLUSIVE
     sides = sorted(end * (claimed.sign or 1) for end in _ends(found.interval))
     low, high = sides[0], sides[1]
     equivalent = same is not None and same.shown and not found.closed_by
@@ -289,6 +289,14 @@ def _outcome(found: Verdict) -> Outcome:
             return Outcome.SMALLER
         return Outcome.SUPPORTED if low > claimed.mark else Outcome.INCONCLUSIVE
     return Outcome.EQUIVALENT if equivalent else Outcome.INCONCLUSIVE
+
+
+def _escape_outcome(found: Verdict) -> Outcome:
+    """Read the scale off a log-rank test, which has a side and a p but no interval."""
+    if found.p is None or found.p > LEVEL or not found.effect:
+        return Outcome.INCONCLUSIVE
+    claimed = found.effect * found.hypothesis.sign > 0
+    return Outcome.SUPPORTED if claimed else Outcome.CONTRADICTED
 
 
 def _ends(interval: Interval) -> tuple[float, float]:

@@ -42,6 +42,7 @@ from depthpde.records.record import (
     read_record,
     run_folder,
 )
+from depthpde.runs.corruption import corrupt, some_examples
 from depthpde.runs.environment import describe_environment, remember_environments
 from depthpde.runs.examine import examine
 from depthpde.runs.failure import terminable
@@ -142,6 +143,8 @@ def _compute(
     log: Callable[[str], None],
 ) -> None:
     splits = {name: read_split(place, name) for name in SPLITS}
+    if run.examples is not None:
+        splits["train"] = some_examples(splits["train"], run.examples)
     model = run.build().to(device)
     before: list[History] = []
 
@@ -179,6 +182,8 @@ def _compute(
     if found is not None:
         _examine(model, splits["test"], folder, history.notes)
     result = _result(run, place, model, (*before, history), found)
+    if found is not None and run.corruption is not None:
+        result["corrupted"] = _under_noise(model, splits["test"], run)
     write_json(folder / RESULT, seal(folder, result, _sealed_names(folder)))
     heart.state = State(history.status.value)
     for each in folder.glob(f"{CHECKPOINTS}*"):
@@ -224,6 +229,15 @@ def _judge(model: nn.Module, split: Split, batch_size: int) -> Evaluation | None
         return None
     found = evaluate(model, split, batch_size=batch_size)
     return found if np.isfinite(found.loss) else None
+
+
+def _under_noise(model: nn.Module, split: Split, run: RunConfig) -> dict[str, float]:
+    """Return the test accuracy at every level of noise, in percent."""
+    size = 2 * run.training.batch_size
+    return {
+        f"{level:g}": evaluate(model, corrupt(split, level), batch_size=size).accuracy
+        for level in run.corruption or ()
+    }
 
 
 def _examine(model: nn.Module, split: Split, folder: Path, notes: list[str]) -> None:

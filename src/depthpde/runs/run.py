@@ -7,11 +7,11 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 from torch import nn
 
-from depthpde.config import Natural, Positive, Settings
+from depthpde.config import Natural, Positive, Range, Settings
 from depthpde.data.catalog import resolved
 from depthpde.data.protocol import STRICT
 from depthpde.data.task import Task, TaskKind
@@ -59,6 +59,14 @@ class RunConfig(Settings):
     threads: Positive | None = None
     """Threads of its arithmetic on the CPU; the last bits depend on it. None is one thread, so that
     runs are alike wherever they are computed; more is another run."""
+    examples: Positive | None = None
+    """Train on so many examples, at even distances in the split; None takes all."""
+    corruption: tuple[Annotated[float, Range(0.0, 1.0)], ...] | None = None
+    """Levels of noise at which the test split is read once more; see `corrupt`. None reads it
+    clean alone."""
+    study: str | None = None
+    """Digest of the protocol that the run is made under; None for none. It is part of the id: a run
+    made without the protocol can never be taken for one made under it."""
 
     def check(self) -> None:
         """Fill in what follows from the rest, and refuse what contradicts itself."""

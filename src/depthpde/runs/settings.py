@@ -25,7 +25,7 @@ from depthpde.runs.run import RunConfig
 NONE = "none"
 """The preset that leaves every setting at its own default."""
 _PARTS = ("model", "training", "pretraining", "simulator")
-_VALUES = ("task", "seed", "protocol", "recipe", "threads")
+_VALUES = ("task", "seed", "protocol", "recipe", "threads", "examples", "corruption", "study")
 _AROUND = ("format", "config", "id", "label")
 
 

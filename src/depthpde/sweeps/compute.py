@@ -31,6 +31,11 @@ def compute(
         log: Told what is prepared and what waits.
         callback: Told of every end, and None twice a second.
     """
+    if plan.study is not None:
+        raise ValueError(
+            f"`plan` must have no protocol of its own, got that of {plan.name!r}; compute it stage "
+            "by stage with `compute_study`"
+        )
     results = executor.folders.results
     plan.write(results)
     runs = list(plan.runs)

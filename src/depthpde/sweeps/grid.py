@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from depthpde.data.protocol import STRICT
 from depthpde.errors import check_name, check_positive, check_range
+from depthpde.records.protocols.protocol import StudyProtocol
 from depthpde.records.record import GRIDS, Cell, Grid, read_grid, write_grid
 
 if TYPE_CHECKING:  # a plan is described without torch; its runs import it
@@ -47,7 +48,7 @@ class Variant:
         """Refuse what would be overwritten or could not be named in a table."""
         if not self.label.strip():
             raise ValueError("`label` must say what the variant is called, got an empty one")
-        for key in ("task", "seed", "model", "training"):
+        for key in ("task", "seed", "model", "training", "study"):
             if key in self.run:
                 raise ValueError(
                     f"`run` of {self.label!r} must not set {key!r}: the plan does; give tasks and "
@@ -80,6 +81,12 @@ class Plan:
     """Label of the variant that the others are compared with."""
     protocol: str = STRICT
     """Which examples select and judge."""
+    study: StudyProtocol | None = None
+    """What is fixed before the first run: its rates, gates and seeds; see `compute_study`."""
+    rates: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    """(Task, variant) → learning rate, where the runs of a study chose one."""
+    stamp: str | None = None
+    """Digest of the protocol that its runs are made under; set by `compute_study` alone."""
 
     def __post_init__(self) -> None:
         """Refuse a plan without runs, or with two rows of one name."""
@@ -178,13 +185,16 @@ class Plan:
     def _run(self, task: str, base: Preset, variant: Variant, seed: int) -> RunConfig:
         from depthpde.runs.run import RunConfig
 
+        rate = self.rates.get((task, variant.label))
+        chosen = {} if rate is None else {"learning_rate": rate}
         try:
             return RunConfig.from_dict(
                 {
                     "task": task,
                     "model": base.model.to_dict() | dict(variant.model),
-                    "training": base.training.to_dict() | dict(variant.training),
+                    "training": base.training.to_dict() | dict(variant.training) | chosen,
                     "seed": seed,
+                    "study": self.stamp,
                 }
                 | _base_fields(base)
                 | {"protocol": self.protocol}

@@ -21,12 +21,14 @@ from typing import Any
 from depthpde.data.protocol import STRICT
 from depthpde.errors import check_name
 from depthpde.files import read_plain
+from depthpde.records.protocols.protocol import StudyProtocol
 from depthpde.runs.settings import read_yaml
 from depthpde.sweeps.grid import Plan, Variant, bases
 
+FILES = (".json", ".yaml", ".yml")
 KEYS = (
     "name", "question", "preset", "protocol", "tasks", "seeds", "baseline", "model", "training",
-    "variants",
+    "variants", "study",
 )  # fmt: skip
 VARIANT_KEYS = ("words", "model", "training", "run")
 
@@ -49,14 +51,16 @@ def read_plan(path: Path, *, seeds: int | None = None, tasks: Sequence[str] | No
         variants = _mapping("variants", said["variants"])
         chosen = list(tasks or _list("tasks", said["tasks"]))
         changes = {key: _mapping(key, said.get(key, {})) for key in ("model", "training")}
+        name, question = str(said.get("name", path.stem)), str(said.get("question", ""))
         return Plan(
-            name=str(said.get("name", path.stem)),
-            question=str(said.get("question", "")),
+            name=name,
+            question=question,
             variants=[_variant(str(label), each) for label, each in variants.items()],
             bases=bases(str(said.get("preset", "mini")), chosen, **changes),
-            seeds=seeds or _seeds(said.get("seeds", 6)),
+            seeds=_number_of_seeds(said, seeds),
             baseline=str(said.get("baseline", "")),
             protocol=str(said.get("protocol", STRICT)),
+            study=_study(said.get("study"), name, question),
         )
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
@@ -80,6 +84,25 @@ def _read(path: Path) -> Any:
         raise ValueError("YAML needs PyYAML: pip install pyyaml; or write it as .json") from error
     except (ValueError, RecursionError) as error:
         raise ValueError(f"it must be YAML, but {error}") from error
+
+
+def _study(values: Any, name: str, question: str) -> StudyProtocol | None:
+    """Return the protocol of a file; its name and question are those of the grid."""
+    if values is None:
+        return None
+    said = {"name": name, "question": question} | _mapping("study", values)
+    if said["name"] != name:
+        raise ValueError(f"`study.name` must be the grid's, {name!r}, got {said['name']!r}")
+    return StudyProtocol.from_dict(said)
+
+
+def _number_of_seeds(said: Mapping[str, Any], seeds: int | None) -> int | list[int]:
+    if "study" in said and "seeds" in said:
+        raise ValueError(
+            f"`seeds` must be left out beside `study`, got {said['seeds']!r}; its test_seeds and "
+            "looks say which and when"
+        )
+    return seeds or _seeds(said.get("seeds", 6))
 
 
 def _variant(label: str, values: Any) -> Variant:

@@ -57,8 +57,11 @@ def test_the_digest_is_of_the_values_and_of_all_of_them():
         a_protocol(contrasts=protocol.contrasts[::-1]),
         a_protocol(looks=(Look(seeds=4, p=0.05),)),
         a_protocol(stopping="when it looks good"),
+        a_protocol(tuning_share=0.4),
+        a_protocol(least_tasks=1),
+        a_protocol(contrasts=(replace(protocol.contrasts[0], words="It helps."),)),
     ]
-    assert len({each.digest for each in [protocol, *others]}) == 11
+    assert len({each.digest for each in [protocol, *others]}) == 14
 
 
 def test_the_digest_of_a_written_protocol_stays_what_it_is():
@@ -66,16 +69,16 @@ def test_the_digest_of_a_written_protocol_stays_what_it_is():
     assert a_protocol().digest == "4ab36ee8d926ff2d"
 
 
-def test_a_record_is_what_its_stamp_makes_it():
+def test_a_record_is_what_its_config_makes_it():
     protocol = a_protocol()
-    under = {"digest": protocol.digest}
+    under = {"study": protocol.digest}
     found = [
         protocol.evidence(under | {"seed": 100}),
         protocol.evidence(under | {"seed": 201}),
         protocol.evidence(under | {"seed": 0}),
-        protocol.evidence({"digest": a_protocol(rates=(1e-3,)).digest, "seed": 100}),
+        protocol.evidence({"study": a_protocol(rates=(1e-3,)).digest, "seed": 100}),
+        protocol.evidence({"study": None, "seed": 100}),
         protocol.evidence({"seed": 100}),
-        protocol.evidence(None),
     ]
     assert [kind for kind, _ in found] == [
         EvidenceKind.CONFIRMATORY, EvidenceKind.TUNING, *[EvidenceKind.EXPLORATORY] * 4
@@ -97,6 +100,8 @@ def test_a_look_waits_for_its_seeds_and_takes_the_first_ones():
         ({"test_seeds": (100, 200, 102, 103)}, r"tuning_seeds.*\[200\].*fresh"),
         ({"test_seeds": (100, 100, 102, 103)}, "each entry once"),
         ({"rates": ()}, "`rates` must be a tuple with at least one entry"),
+        ({"tuning_share": 0.0}, "`tuning_share` must lie in"),
+        ({"least_tasks": 2}, "`least_tasks` must lie in"),
         ({"rates": (0.0,)}, "`rates` must lie in"),
         ({"looks": (Look(seeds=4, p=0.1), Look(seeds=2, p=0.1))}, r"more seeds.*\[4, 2\]"),
         ({"looks": (Look(seeds=2, p=0.1),)}, "all 4 test seeds, got 2"),
@@ -127,9 +132,9 @@ def test_plain_values_are_checked_key_by_key():
     values = a_protocol().to_dict()
     with pytest.raises(ValueError, match="did you mean 'rates'"):
         StudyProtocol.from_dict(values | {"ratess": []})
-    with pytest.raises(ValueError, match="`StudyProtocol` must have test_seeds"):
+    with pytest.raises(ValueError, match="must have test_seeds"):
         StudyProtocol.from_dict({k: v for k, v in values.items() if k != "test_seeds"})
-    with pytest.raises(ValueError, match="`Look` must be a mapping"):
+    with pytest.raises(ValueError, match="`looks` must be a mapping"):
         StudyProtocol.from_dict(values | {"looks": [3]})
 
 

@@ -3,8 +3,8 @@ from dataclasses import replace
 
 import pytest
 
-from depthpde.records.protocols.protocol import EvidenceKind, Look, PlannedContrast, StudyProtocol
-from depthpde.records.protocols.sealing import STAMP, changes, seal, sealed, sort_records, stamp
+from depthpde.records.protocols.protocol import Look, PlannedContrast, StudyProtocol
+from depthpde.records.protocols.sealing import changes, seal, sealed
 
 PROTOCOL = StudyProtocol(
     name="medium",
@@ -48,19 +48,3 @@ def test_a_file_that_was_edited_or_torn_is_refused(tmp_path):
     path.write_text("{")
     with pytest.raises(ValueError, match="cannot be read"):
         seal(tmp_path, PROTOCOL)
-
-
-def test_records_are_sorted_by_their_stamps_and_old_ones_are_exploratory():
-    results = [
-        ("test", {"status": "done", **stamp(PROTOCOL, 100)}),
-        ("tuned", {"status": "done", **stamp(PROTOCOL, 200)}),
-        ("other", {STAMP: {"digest": "0" * 16, "seed": 100}}),
-        ("old", {"status": "done"}),
-        ("running", None),
-    ]
-    found = sort_records(PROTOCOL, results)
-    assert {kind: list(runs) for kind, runs in found.items()} == {
-        EvidenceKind.CONFIRMATORY: ["test"],
-        EvidenceKind.TUNING: ["tuned"],
-        EvidenceKind.EXPLORATORY: ["other", "old"],
-    }

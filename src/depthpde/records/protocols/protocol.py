@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, asdict, dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
-from typing import Any
+from typing import Annotated, Any
 
-from depthpde.errors import check_name, check_one_of, check_positive, check_range
+from depthpde.config import Positive, Range, Settings
+from depthpde.errors import check_name, check_range
 
 
 class Claimed(StrEnum):
@@ -40,25 +41,21 @@ class EvidenceKind(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class BaselineGate:
+class BaselineGate(Settings):
     """What the baseline must reach on its tuning seed before any variant is looked at."""
 
     task: str
     """On which task."""
     endpoint: str
     """What is measured; one of the protocol's endpoints."""
-    least: float
+    least: Annotated[float, Range(-1e9, 1e9)]
     """The measure must lie above this."""
     words: str
     """What that number is, such as ``a bag of bytes``."""
 
-    def __post_init__(self) -> None:
-        """Refuse a mark that nothing can be compared with."""
-        object.__setattr__(self, "least", check_range("least", self.least, -1e9, 1e9))
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PlannedContrast:
+class PlannedContrast(Settings):
     """One test: the difference of two variants in one endpoint."""
 
     variant: str
@@ -69,13 +66,17 @@ class PlannedContrast:
     """In what; one of the protocol's endpoints."""
     claimed: Claimed | str = Claimed.GREATER
     """What is expected."""
-    margin: float = 0.0
+    margin: Annotated[float, Range(0.0, 1e9)] = 0.0
     """Beyond it is greater, within it is equivalent; in the endpoint's units."""
+    words: str | None = None
+    """The claim as a sentence; made of the names for None."""
+    beyond: tuple[str, str] | None = None
+    """Another difference, (variant, against), that is taken off: the claim is of an interaction."""
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         """Refuse a test that cannot fail or cannot pass."""
-        object.__setattr__(self, "claimed", check_one_of("claimed", self.claimed, Claimed))
-        object.__setattr__(self, "margin", check_range("margin", self.margin, 0.0, 1e9))
+        if self.beyond is not None:
+            self._set(beyond=tuple(self.beyond))
         if self.claimed is Claimed.EQUIVALENT and not self.margin:
             raise ValueError(
                 "`margin` must be above 0 for an equivalence, got 0; no interval is that narrow: "
@@ -89,22 +90,17 @@ class PlannedContrast:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Look:
+class Look(Settings):
     """One time at which the tests are made."""
 
-    seeds: int
+    seeds: Positive
     """Test seeds finished in every cell."""
-    p: float
+    p: Annotated[float, Range(1e-9, 0.5)]
     """Nominal level of a test at this look."""
-
-    def __post_init__(self) -> None:
-        """Refuse a level that is none."""
-        check_positive("seeds", self.seeds)
-        object.__setattr__(self, "p", check_range("p", self.p, 1e-9, 0.5))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class StudyProtocol:
+class StudyProtocol(Settings):
     """What is fixed before the first run of an experiment.
 
         digest = SHA-256 of all of it
@@ -114,7 +110,7 @@ class StudyProtocol:
         >>> made = StudyProtocol(name="m", question="Does a blur help?", tuning_seeds=(200,),
         ...     test_seeds=(100, 101), rates=(1e-3,), endpoints=("accuracy",),
         ...     contrasts=(accuracy,), looks=(Look(seeds=2, p=0.05),))
-        >>> made.evidence({"digest": made.digest, "seed": 100})[0].value
+        >>> made.evidence({"study": made.digest, "seed": 100})[0].value
         'confirmatory'
     """
 
@@ -126,7 +122,7 @@ class StudyProtocol:
     """Seeds that choose rates and pass gates; never in a result."""
     test_seeds: tuple[int, ...]
     """Fresh seeds, in the order in which they are run."""
-    rates: tuple[float, ...]
+    rates: tuple[Annotated[float, Range(1e-12, 1e3)], ...]
     """Learning rates tried: the same for every variant."""
     endpoints: tuple[str, ...]
     """What is compared; the first is the one that decides."""
@@ -138,8 +134,14 @@ class StudyProtocol:
     """What the baseline must reach first."""
     stopping: str = "after the last look"
     """When the experiment ends, and what goes on after a look, in words."""
+    tuning_share: Annotated[float, Range(0.01, 1.0)] | None = None
+    """Share of the updates that runs which choose a rate take; None takes them all. Gates are
+    always of whole runs."""
+    least_tasks: Positive | None = None
+    """Gated tasks that must pass: one that fails is left out before any variant is run, and fewer
+    than these stop the experiment. None stops it at the first that fails."""
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         """Refuse a protocol that contradicts itself."""
         for name in ("tuning_seeds", "test_seeds", "rates", "endpoints", "contrasts", "looks"):
             _check_list(name, getattr(self, name))
@@ -149,9 +151,9 @@ class StudyProtocol:
                 f"`test_seeds` must share none with `tuning_seeds`, got {shared}; a seed that "
                 "chose something cannot test it: take fresh ones"
             )
-        # Kept as floats: 1 and 1.0 are one rate, and give a protocol one digest.
-        rates = tuple(check_range("rates", each, 1e-12, 1e3) for each in self.rates)
-        object.__setattr__(self, "rates", rates)
+        if self.least_tasks is not None:
+            gated = len({each.task for each in self.gates})
+            check_range("least_tasks", self.least_tasks, 1, gated)
         named = [each.endpoint for each in self.gates] + [e.endpoint for e in self.contrasts]
         for endpoint in named:
             check_name("endpoint", endpoint, self.endpoints)
@@ -170,39 +172,23 @@ class StudyProtocol:
 
         A setting that is None says nothing, so one that is added later changes no old digest.
         """
-        said = {name: value for name, value in self.to_dict().items() if value is not None}
+        said = _said(self.to_dict())
         text = json.dumps(said, sort_keys=True, separators=(",", ":"), allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the protocol as plain JSON values."""
-        return json.loads(json.dumps(asdict(self)))
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> StudyProtocol:
-        """Return the protocol of plain values, or say which key is unknown or missing."""
-        read = _read(cls, values)
-        kinds = {"gates": BaselineGate, "contrasts": PlannedContrast, "looks": Look}
-        for name, value in read.items():
-            if name in kinds and isinstance(value, Sequence):
-                read[name] = tuple(kinds[name](**_read(kinds[name], each)) for each in value)
-            elif isinstance(value, list):
-                read[name] = tuple(value)
-        return cls(**read)
-
-    def evidence(self, stamp: Mapping[str, Any] | None) -> tuple[EvidenceKind, str]:
+    def evidence(self, config: Mapping[str, Any]) -> tuple[EvidenceKind, str]:
         """Tell what a record may be used for, and why.
 
         Args:
-            stamp: The record's own ``digest`` and ``seed``; None for one made without a protocol.
+            config: The record's; its ``study`` is the digest of the protocol it was made under.
         """
-        if stamp is None or "digest" not in stamp:
+        if (study := config.get("study")) is None:
             return EvidenceKind.EXPLORATORY, "made without a protocol"
-        if stamp["digest"] != self.digest:
+        if study != self.digest:
             return EvidenceKind.EXPLORATORY, (
-                f"made under protocol {stamp['digest']}, not {self.digest} of {self.name}"
+                f"made under protocol {study}, not {self.digest} of {self.name}"
             )
-        seed = stamp.get("seed")
+        seed = config.get("seed")
         if seed in self.test_seeds:
             return EvidenceKind.CONFIRMATORY, f"test seed {seed}"
         if seed in self.tuning_seeds:
@@ -219,18 +205,11 @@ class StudyProtocol:
         return self.test_seeds[: look.seeds]
 
 
-def _read(kind: Any, values: Any) -> dict[str, Any]:
-    if not isinstance(values, Mapping):
-        raise ValueError(f"`{kind.__name__}` must be a mapping of settings, got {values!r}")
-    known = [each.name for each in fields(kind)]
-    read = {check_name(f"{kind.__name__} key", str(k), known): v for k, v in values.items()}
-    missing = [e.name for e in fields(kind) if e.default is MISSING and e.name not in read]
-    if missing:
-        raise ValueError(
-            f"`{kind.__name__}` must have {', '.join(missing)}, got {', '.join(read) or 'none'}; "
-            "what is left open before the first run is chosen after it"
-        )
-    return read
+def _said(value: Any) -> Any:
+    """Return plain values without those that are None."""
+    if isinstance(value, Mapping):
+        return {key: _said(each) for key, each in value.items() if each is not None}
+    return [_said(each) for each in value] if isinstance(value, list) else value
 
 
 def _check_list(name: str, values: Any) -> None:

@@ -7,17 +7,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from depthpde.files import write_json
-from depthpde.records.protocols.protocol import EvidenceKind, StudyProtocol
+from depthpde.records.protocols.protocol import StudyProtocol
 
 PROTOCOLS = "protocols"
-STAMP = "study"
-"""The key of a result that says under which protocol it was made; older results have none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,32 +81,7 @@ def sealed(results: Path, name: str) -> Sealed | None:
     return Sealed(protocol, digest, since)
 
 
-def stamp(protocol: StudyProtocol, seed: int) -> dict[str, Any]:
-    """Return what a result says of its protocol, under the key ``study``.
-
-    It stands in the result, not in the config: a run's id does not depend on who asks for it.
-    """
-    return {STAMP: {"name": protocol.name, "digest": protocol.digest, "seed": seed}}
-
-
 def changes(before: StudyProtocol, after: StudyProtocol) -> list[str]:
     """Name the fields in which two protocols differ."""
     old, new = before.to_dict(), after.to_dict()
     return [name for name in old if old[name] != new[name]]
-
-
-def sort_records(
-    protocol: StudyProtocol, results: Iterable[tuple[str, Mapping[str, Any] | None]]
-) -> dict[EvidenceKind, dict[str, str]]:
-    """Sort runs by what they may be used for: kind → run's id → why.
-
-    Args:
-        protocol: The experiment's protocol.
-        results: Every run's id with its result; None while it has none.
-    """
-    found: dict[EvidenceKind, dict[str, str]] = {kind: {} for kind in EvidenceKind}
-    for name, result in results:
-        if result is not None:
-            kind, why = protocol.evidence(result.get(STAMP))
-            found[kind][name] = why
-    return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from depthpde.records.protocols.protocol import BaselineGate, PlannedContrast, StudyProtocol
@@ -49,18 +49,48 @@ class GateError(ValueError):
     """A gate did not open: the experiment stops here, and that is its result."""
 
 
-def pass_gates(
+def gate_results(
     protocol: StudyProtocol, found: Mapping[tuple[str, str], float]
 ) -> tuple[GateResult, ...]:
-    """Return how every gate stands, or stop where one failed.
+    """Return how every gate stands.
 
     Args:
         protocol: The experiment's protocol.
         found: What the baseline reached on its tuning seed, by (task, endpoint).
     """
-    results = tuple(GateResult(g, found.get((g.task, g.endpoint))) for g in protocol.gates)
-    failed = [each for each in results if each.found is not None and not each.passed]
-    if failed:
+    return tuple(GateResult(g, found.get((g.task, g.endpoint))) for g in protocol.gates)
+
+
+def failed_gates(results: Sequence[GateResult]) -> tuple[GateResult, ...]:
+    """Return the gates that were measured and did not open."""
+    return tuple(each for each in results if each.found is not None and not each.passed)
+
+
+def stops(protocol: StudyProtocol, results: Sequence[GateResult]) -> bool:
+    """Say whether gates that failed end the experiment; see `StudyProtocol.least_tasks`.
+
+    Args:
+        protocol: The experiment's protocol.
+        results: How every gate stands.
+    """
+    closed = {each.gate.task for each in failed_gates(results)}
+    if protocol.least_tasks is None:
+        return bool(closed)
+    return len({each.task for each in protocol.gates} - closed) < protocol.least_tasks
+
+
+def pass_gates(
+    protocol: StudyProtocol, found: Mapping[tuple[str, str], float]
+) -> tuple[GateResult, ...]:
+    """Return how every gate stands, or stop where too many failed.
+
+    Args:
+        protocol: The experiment's protocol.
+        found: What the baseline reached on its tuning seed, by (task, endpoint).
+    """
+    results = gate_results(protocol, found)
+    failed = failed_gates(results)
+    if stops(protocol, results):
         raise GateError(
             f"{protocol.name} must pass its gates before a variant is run, got "
             f"{'; '.join(map(str, failed))}. The experiment stops: train the baseline better under "

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import pytest
 
-from depthpde.cli import sweep
+from depthpde.cli.experiments import sweep
 from depthpde.cli.main import main, parser
 from depthpde.data.catalog import prepare
 from depthpde.data.tasks import TASKS

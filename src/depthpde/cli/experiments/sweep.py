@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from depthpde.sweeps.board import TerminalBoard
     from depthpde.sweeps.executor import Executor, Folders
     from depthpde.sweeps.grid import Plan
+    from depthpde.sweeps.sweep import SweepOutcome
 
 SUMMARY = "compute a grid of runs: here, in a local pool, on Ray or on SLURM; or show how it stands"
 EXAMPLES = """examples:
@@ -34,7 +35,6 @@ my-grid.yaml:
 Ctrl-C makes every run save; the same command goes on. What is recorded is never computed again,
 and several sweeps may share one results folder. A failing run does not stop the rest."""
 RESULTS = Path("out/results")
-FILES = (".json", ".yaml", ".yml")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -106,24 +106,31 @@ def _status(results: Path, *, as_json: bool) -> int:
 
 def _sweep(args: argparse.Namespace) -> int:
     from depthpde.data.catalog import default_data
-    from depthpde.sweeps.board import TerminalBoard, table, to_dict
-    from depthpde.sweeps.compute import compute
+    from depthpde.records.protocols.steps import GateError
+    from depthpde.sweeps.board import table, to_dict
     from depthpde.sweeps.executor import Folders
     from depthpde.sweeps.status import cell_statuses
+    from depthpde.sweeps.study import compute_study
 
     plan = _plan(args)
     _check(args)
     folders = Folders(args.out, args.data or default_data(), args.prepared)
-    grid = plan.grid
-    with TerminalBoard(grid, args.out) as board:
-        outcome = compute(
-            plan,
-            _executor(folders, args, board),
-            retries=args.retries,
-            retry_failed=args.retry_failed,
-            log=lambda line: print(line, file=sys.stderr, flush=True),
-            callback=lambda ended: board.look(),
-        )
+    stages = [plan] if plan.study is None else []
+
+    def run(stage: Plan) -> SweepOutcome:
+        if plan.study is not None:
+            stages.append(stage)
+        return _compute(stage, folders, args)
+
+    if plan.study is None:
+        outcome = run(plan)
+    else:
+        try:
+            outcome = compute_study(plan, run, args.out, seeds=args.seeds, log=_log)
+        except GateError as error:
+            print(f"depthpde sweep: {error}", file=sys.stderr)
+            return 1
+    grid = stages[-1].grid
     cells = cell_statuses(grid, args.out)
     if args.json:
         print(json.dumps(to_dict(grid, cells) | {"interrupted": outcome.interrupted}))
@@ -147,10 +154,29 @@ def _sweep(args: argparse.Namespace) -> int:
     return outcome.exit_code
 
 
+def _compute(plan: Plan, folders: Folders, args: argparse.Namespace) -> SweepOutcome:
+    from depthpde.sweeps.board import TerminalBoard
+    from depthpde.sweeps.compute import compute
+
+    with TerminalBoard(plan.grid, args.out) as board:
+        return compute(
+            plan,
+            _executor(folders, args, board),
+            retries=args.retries,
+            retry_failed=args.retry_failed,
+            log=_log,
+            callback=lambda ended: board.look(),
+        )
+
+
+def _log(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
 def _plan(args: argparse.Namespace) -> Plan:
     from depthpde.errors import check_name, check_one_of, check_positive
     from depthpde.papers.registry import EXPERIMENTS
-    from depthpde.sweeps.grid_file import read_plan
+    from depthpde.sweeps.grid_file import FILES, read_plan
     from depthpde.sweeps.scale import Scale
 
     if args.seeds is not None:

@@ -1,0 +1,1 @@
+"""Experiments whose protocol was committed before their first run, one a file."""

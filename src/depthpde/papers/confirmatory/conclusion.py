@@ -1,0 +1,173 @@
+"""by_protocol(protocol) → what judges an experiment: its own contrasts, in order, at a look.
+
+Only records that carry the protocol's digest and one of its test seeds decide; whatever else a
+grid holds is exploratory, and the findings say so.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from depthpde.papers.claims import (
+    MARGIN,
+    Judged,
+    effect_claim,
+    escape_judged,
+    in_order,
+    undecided,
+)
+from depthpde.papers.confirmatory.noise_scores import corrupted_scores
+from depthpde.papers.experiment import Case, Conclude, Conclusion
+from depthpde.papers.extra_tables import extra_tables
+from depthpde.records.contrasts import difference, interaction
+from depthpde.records.escapes import LEARNED_AT_ONCE
+from depthpde.records.evidence import Evidence
+from depthpde.records.findings import JudgedClaim
+from depthpde.records.protocols.protocol import (
+    Claimed,
+    EvidenceKind,
+    Look,
+    PlannedContrast,
+    StudyProtocol,
+)
+from depthpde.records.protocols.steps import GateResult
+from depthpde.records.verdicts import LEVEL, Hypothesis, with_p
+
+ACCURACY, ESCAPE, CORRUPTED = "accuracy", "escape", "accuracy under noise"
+"""Endpoints: test accuracy in percent over tasks; updates until a plateau is left; test accuracy
+where noise has taken half of what the baseline knows."""
+
+
+def by_protocol(protocol: StudyProtocol) -> Conclude:
+    """Make the conclusion of an experiment that runs under a protocol.
+
+    Args:
+        protocol: Its own.
+    """
+
+    def conclude(case: Case) -> Conclusion:
+        evidence = case.evidence
+        assert evidence is not None, "an experiment that reads records is given evidence"
+        kept, notes = confirmatory(protocol, evidence)
+        finished = finished_seeds(protocol, kept)
+        look = protocol.look(finished)
+        notes.insert(0, f"protocol {protocol.digest}; {_words(look, finished, protocol)}")
+        if look is None:
+            waits = f"{finished} of {protocol.looks[0].seeds} seeds: the first look has not come"
+            n = sum(map(len, kept.runs.values()))
+            claims = [undecided(claim_of(each), waits, n) for each in protocol.contrasts]
+            return Conclusion(claims=claims, notes=notes)
+        seen = at_seeds(kept, protocol.seeds_of(look))
+        judged = [_at_look(_judge(seen, each), look) for each in protocol.contrasts]
+        return Conclusion(claims=in_order(judged), tables=extra_tables(seen), notes=notes)
+
+    return conclude
+
+
+def stopped(protocol: StudyProtocol, failed: Sequence[GateResult]) -> Conclusion:
+    """Return the conclusion of an experiment that a gate stopped: nothing was tested.
+
+    Args:
+        protocol: Its own.
+        failed: Gates that did not open.
+    """
+    why = f"not tested: the gate of {', '.join(each.gate.task for each in failed)} failed"
+    claims = [undecided(claim_of(each), why, 0) for each in protocol.contrasts]
+    return Conclusion(claims=claims, notes=[f"protocol {protocol.digest}", *map(str, failed)])
+
+
+def confirmatory(protocol: StudyProtocol, evidence: Evidence) -> tuple[Evidence, list[str]]:
+    """Return the runs that may decide, and a note for each reason why others may not.
+
+    Args:
+        protocol: The experiment's.
+        evidence: Whatever its grid holds.
+    """
+    reasons: Counter[str] = Counter()
+    runs = {}
+    for cell, found in evidence.runs.items():
+        kinds = {seed: protocol.evidence(record.config) for seed, record in found.items()}
+        reasons.update(
+            f"{kind}, {why}"
+            for kind, why in kinds.values()
+            if kind is not EvidenceKind.CONFIRMATORY
+        )
+        runs[cell] = {
+            seed: record
+            for seed, record in found.items()
+            if kinds[seed][0] is EvidenceKind.CONFIRMATORY
+        }
+    notes = [f"{count} runs are left out: {why}" for why, count in sorted(reasons.items())]
+    return replace(evidence, runs=runs), notes
+
+
+def finished_seeds(protocol: StudyProtocol, evidence: Evidence) -> int:
+    """Count the test seeds, in their order, that are finished in every cell."""
+    cells = [evidence.runs.get((t, v), {}) for t in evidence.tasks for v in evidence.variants]
+    count = 0
+    for seed in protocol.test_seeds:
+        if not cells or not all(seed in each for each in cells):
+            break
+        count += 1
+    return count
+
+
+def at_seeds(evidence: Evidence, seeds: Sequence[int]) -> Evidence:
+    """Return the part of the runs that belongs to a look."""
+    runs = {
+        cell: {seed: each for seed, each in found.items() if seed in seeds}
+        for cell, found in evidence.runs.items()
+    }
+    return replace(evidence, runs=runs)
+
+
+def claim_of(contrast: PlannedContrast) -> str:
+    """Return what a contrast claims, as a sentence."""
+    if contrast.words:
+        return contrast.words
+    if contrast.claimed is Claimed.EQUIVALENT:
+        return (
+            f"{contrast.variant} and {contrast.against} are the same in {contrast.endpoint}, "
+            f"within ±{contrast.margin:g}."
+        )
+    beyond = f" by more than {contrast.margin:g}" if contrast.margin else ""
+    return f"{contrast.variant} is better than {contrast.against} in {contrast.endpoint}{beyond}."
+
+
+def _judge(evidence: Evidence, contrast: PlannedContrast) -> Judged | JudgedClaim:
+    claim, variant, against = claim_of(contrast), contrast.variant, contrast.against
+    if contrast.endpoint == ESCAPE:
+        task = next(each for each in evidence.tasks if each in LEARNED_AT_ONCE)
+        found = escape_judged(evidence, claim, variant, against, task)
+        return found or undecided(claim, f"{task}: no pair is finished", 0)
+    hypothesis = (
+        Hypothesis(sign=0, margin=contrast.margin)
+        if contrast.claimed is Claimed.EQUIVALENT
+        else Hypothesis(sign=1, mark=contrast.margin, margin=MARGIN)
+    )
+    what, weights = f"{variant} − {against}", difference(variant, against)
+    if contrast.beyond is not None:
+        weights = interaction(weights, difference(*contrast.beyond))
+        what = f"({what}) − ({' − '.join(contrast.beyond)})"
+    scores = corrupted_scores(evidence) if contrast.endpoint == CORRUPTED else None
+    return effect_claim(evidence, claim, weights, hypothesis, what=what, scores=scores)
+
+
+def _at_look(claim: Judged | JudgedClaim, look: Look) -> Judged | JudgedClaim:
+    """Hold a claim to the level of its look: p counts as p · 5 % / level."""
+    if isinstance(claim, JudgedClaim) or claim.verdict.p is None:
+        return claim
+    p = min(1.0, claim.verdict.p * LEVEL / look.p)
+    return replace(claim, verdict=with_p(claim.verdict, p))
+
+
+def _words(look: Look | None, finished: int, protocol: StudyProtocol) -> str:
+    if look is None:
+        return f"{finished} of {len(protocol.test_seeds)} test seeds are finished"
+    place = protocol.looks.index(look) + 1
+    return (
+        f"look {place} of {len(protocol.looks)} at {look.seeds} test seeds, level {look.p:g}; "
+        "contrasts in the order that was fixed before the first run, each a gate to the next"
+    )

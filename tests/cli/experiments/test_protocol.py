@@ -1,0 +1,50 @@
+"""`depthpde protocol`: what was fixed, and whether the runs followed it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from depthpde.cli.main import main
+from depthpde.papers.registry import EXPERIMENTS
+from sweeps.test_grid_file import STUDY, write
+
+UNDER_PROTOCOL = [name for name, each in EXPERIMENTS.items() if each.protocol is not None]
+
+
+@pytest.mark.parametrize("name", UNDER_PROTOCOL)
+def test_shows_every_protocol_whole(name, capsys):
+    protocol = EXPERIMENTS[name].protocol
+    assert main(["protocol", "show", name]) == 0
+    text = capsys.readouterr().out
+    assert protocol.digest in text
+    assert all(each.variant in text and each.against in text for each in protocol.contrasts)
+    assert main(["protocol", "show", name, "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said.pop("digest") == protocol.digest
+    assert said == protocol.to_dict()
+
+
+def test_checks_a_folder_and_exits_with_1_where_the_protocol_was_changed(tmp_path, capsys):
+    asked = ["--out", str(tmp_path / "results")]
+    path = write(tmp_path, seeds="left out", study=STUDY, variants={"narrow": None, "wide": {}})
+    assert main(["protocol", "check", str(path), *asked]) == 0
+    assert "not laid down yet" in capsys.readouterr().out
+    from depthpde.records.protocols.sealing import seal
+    from depthpde.sweeps.grid_file import read_plan
+
+    seal(tmp_path / "results", read_plan(path).study)
+    changed = STUDY | {"rates": [0.001, 0.004]}
+    path = write(tmp_path, seeds="left out", study=changed, variants={"narrow": None, "wide": {}})
+    assert main(["protocol", "check", str(path), *asked, "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["changed"] == ["rates"]
+
+
+def test_what_has_no_protocol_is_said_to_be_exploratory(tmp_path, capsys):
+    assert main(["protocol", "show", "placement"]) == 2
+    assert "'placement': its runs came before" in capsys.readouterr().err
+    assert main(["protocol", "check", str(write(tmp_path))]) == 2
+    assert "'width', which has none: its runs are exploratory" in capsys.readouterr().err
+    assert main(["protocol", "show", "stencl"]) == 2
+    assert "did you mean 'stencil'" in capsys.readouterr().err
