@@ -4,21 +4,23 @@
     python benchmarks/reach.py --check    and exit 1 if a type of docs/reach.md is lost
     python benchmarks/reach.py --fill     and write it into docs/reach.md
     python benchmarks/reach.py --only gpt2 llama
+    python benchmarks/reach.py --keep rows.jsonl    stopped and started again, it goes on
 
-A type counts as reached by `insert` if every position that it offers is the identity to the bit
-when inserted, is gone to the bit when removed, moves the output away from the identity, and lets
-nothing reach what it could not reach before (future, padding, cache).
+A type counts as reached by `insert` if layers at every position that it offers, all at once, are
+the identity to the bit when inserted, are gone to the bit when removed, move the output away from
+the identity, and let nothing reach what it could not reach before (future, padding, cache).
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import traceback
 import warnings
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +54,7 @@ class Row:
     kind: str
     name: str
     built: bool = True
-    positions: tuple[str, ...] = ()
+    positions: Sequence[str] = ()
     reached: dict[str, bool] = field(default_factory=dict)
     why: dict[str, str] = field(default_factory=dict)
     crash: str = ""
@@ -78,10 +80,10 @@ def examine(kind: str, name: str, class_name: str) -> Row:
             row.built = False
             return row
         verbs = {
-            "insert": lambda: _insert(row, model, batch),
-            "probe": lambda: dp.probe(model, batch, baseline=False, causality=False),
+            "audit": lambda: _audit(model, batch),
+            "probe": lambda: dp.probe(model, batch, baseline=False, causality=False, groups=()),
             "diagnose": lambda: dp.diagnose(model, batch),
-            "audit": lambda: dp.audit(model, batch),
+            "insert": lambda: _insert(row, model, batch),
         }
         for verb, run in verbs.items():
             try:
@@ -94,40 +96,48 @@ def examine(kind: str, name: str, class_name: str) -> Row:
     return row
 
 
+def _audit(model: Any, batch: dict[str, torch.Tensor]) -> dp.AuditReport:
+    """Ask the questions that an inserted layer could spoil; benchmarks/audit.py asks all six."""
+    return dp.audit(model, batch, questions=QUESTIONS)
+
+
 def _insert(row: Row, model: Any, batch: dict[str, torch.Tensor]) -> None:
-    """Insert at every position, one after the other; refuse to count what is not clean."""
-    stated = {"causal": row.kind == "causal"} if row.kind in ("causal", "masked") else {}
+    """Insert at every position, all at once; refuse to count what is not clean."""
+    stated = {"batch": batch}
+    if row.kind in ("causal", "masked"):
+        stated["causal"] = row.kind == "causal"
     stack = _stack(model, batch)
-    stated = {"batch": batch, **stated}
-    plain = _outputs(model, batch)
-    found, last = [], ""
+    before, plain = _audit(model, batch), _outputs(model, batch)
+    inserted, refusals = {}, []
     for position in POSITIONS:
         try:
-            inserted = _try(model, position, stack, stated)
+            inserted[position] = _try(model, position, stack, stated)
         except ValueError as error:
-            last = str(error)
-            continue
-        try:
-            same = _equal(_outputs(model, batch), plain)
-        finally:
-            inserted.remove()
-        if same and _equal(_outputs(model, batch), plain):
-            found.append(position)
-    if not found:
-        raise ValueError(last or "no position is the identity when inserted")
-    before = dp.audit(model, batch, questions=QUESTIONS)
-    inserted = _try(model, found[-1], stack, stated, initial_ratio=0.1)
+            refusals.append(str(error))
+    if not inserted:
+        raise ValueError(refusals[0])
     try:
+        same = _equal(_outputs(model, batch), plain)
+        after = _audit(model, batch)  # away from the identity
+        layers = [layer for each in inserted.values() for layer in each.layers.values()]
+        _leave_identity(layers)
         moved = not _equal(_outputs(model, batch), plain)
-        after = dp.audit(model, batch, questions=QUESTIONS)
     finally:
-        inserted.remove()
+        for each in inserted.values():
+            each.remove()
     for name in QUESTIONS:
         if after[name].verdict is dp.Isolation.LEAK is not before[name].verdict:
-            raise ValueError(f"with a layer inserted, {name} leaks: {after[name].detail}")
-    if not moved:
-        raise ValueError("an inserted layer moves nothing")
-    row.positions = tuple(found)
+            raise ValueError(f"with layers inserted, {name} leaks: {after[name].detail}")
+    if not (same and moved and _equal(_outputs(model, batch), plain)):
+        raise ValueError(f"identity {same}, acts {moved}, removed to the bit or not")
+    row.positions = tuple(inserted)
+
+
+def _leave_identity(layers: Sequence[torch.nn.Module]) -> None:
+    with torch.no_grad():
+        for layer in layers:
+            for weight in layer.parameters():
+                weight.fill_(0.1)
 
 
 def _try(
@@ -215,6 +225,23 @@ def lost(rows: Sequence[Row], page: str) -> list[str]:
     return found
 
 
+def try_all(listed: Sequence[tuple[str, str, str]], jobs: int, keep: Path | None) -> list[Row]:
+    """Try every type that no kept row stands for, and keep each as it comes."""
+    done: dict[tuple[str, str], Row] = {}
+    if keep is not None and keep.is_file():
+        kept = [Row(**json.loads(line)) for line in keep.read_text(encoding="utf-8").splitlines()]
+        done = {(row.kind, row.name): row for row in kept}
+    left = [each for each in listed if each[:2] not in done]
+    with ProcessPoolExecutor(jobs) as pool:
+        for row in pool.map(examine, *zip(*left, strict=True)) if left else ():
+            done[row.kind, row.name] = row
+            print(row.line, *row.why.values(), row.crash, file=sys.stderr, flush=True)
+            if keep is not None:
+                with keep.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(asdict(row)) + "\n")
+    return [done[each[:2]] for each in listed]
+
+
 def _less(now: str, before: str) -> bool:
     order = ["–", "✓"]
     if before in order:
@@ -229,11 +256,11 @@ def main() -> int:
     parser.add_argument("--fill", action="store_true", help="write the table into docs/reach.md")
     parser.add_argument("--only", nargs="+", metavar="TYPE", help="types or kinds to try")
     parser.add_argument("--jobs", type=int, default=1, help="processes (default: 1)")
+    parser.add_argument("--keep", type=Path, metavar="FILE", help="rows done, to go on from")
     arguments = parser.parse_args()
     chosen = set(arguments.only or ())
     listed = [each for each in model_types() if not chosen or {each[0], each[1]} & chosen]
-    with ProcessPoolExecutor(arguments.jobs) as pool:
-        rows = list(pool.map(examine, *zip(*listed, strict=True)))
+    rows = try_all(listed, arguments.jobs, arguments.keep)
     text, page = table(rows), PAGE.read_text(encoding="utf-8")
     print(text)
     gone, crashes = lost(rows, page), [row for row in rows if row.crash]

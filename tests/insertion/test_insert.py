@@ -431,3 +431,16 @@ def test_refuses_a_causal_plane_and_a_vision_part_without_patches():
         insert(model, "after_ffn", causal=True)
     with pytest.raises(ValueError, match="must hold the patch embedding of a vision Transformer"):
         insert(Holder(model.layers), "after_ffn")
+
+
+@pytest.mark.parametrize("name", ["cu_seqlens", "cu_seq_lens_q"])
+def test_ends_of_packed_sequences_reach_the_layers_as_walls(name):
+    model, seen = ZOO["llama"].build(), []
+    inserted = insert(model, "after_ffn", initial_ratio=0.1)
+    for layer in inserted.layers.values():
+        layer.register_forward_hook(
+            lambda layer, args, named, out: seen.append(named.get("segments")), with_kwargs=True
+        )
+    ends = torch.tensor([0, 3, 7], dtype=torch.int32)
+    model(tokens()[:1], use_cache=False, **{name: ends})
+    assert [each.tolist() for each in seen] == [[[0, 0, 0, 1, 1, 1, 1]]] * 2

@@ -27,7 +27,13 @@ from depthpde.doctor.loss import gradients_of, training_loss
 from depthpde.doctor.measurements import GROUPS, ON_REQUEST, Measurements
 from depthpde.doctor.model_map import ModelMap, model_map
 from depthpde.errors import check_name
-from depthpde.insertion.calling import call_model, check_batch, check_has_weights, quiet
+from depthpde.insertion.calling import (
+    arguments,
+    call_model,
+    check_batch,
+    check_has_weights,
+    quiet,
+)
 from depthpde.insertion.causality import check_causality
 from depthpde.insertion.compiled import check_not_compiled
 from depthpde.insertion.family import Family
@@ -118,20 +124,6 @@ def probe(
     if not with_gradients:
         survey.missing["gradient"] = "no loss given: pass labels= or a loss function"
     return _trajectory(survey, facts, faithful, began)
-
-
-def arguments(batch: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Read a batch as the positional and named arguments of a model."""
-    if isinstance(batch, Tensor):
-        return (batch,), {}
-    if isinstance(batch, Mapping):
-        return (), dict(batch)
-    if isinstance(batch, tuple | list):
-        return tuple(batch), {}
-    raise ValueError(
-        "`batch` must be a tensor, a tuple or a mapping of the model's arguments, "
-        f"got {type(batch).__name__}"
-    )
 
 
 def takes_labels(model: nn.Module) -> bool:

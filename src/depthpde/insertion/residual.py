@@ -156,7 +156,7 @@ def _events(
         if value.shape != u.shape and value.shape[-1] != u.shape[-1]:
             return
         tensor = value.detach().reshape(u.shape).clone()
-        apart = value.ndim != 2 and value.shape != u.shape
+        apart = value.ndim > 2 and value.shape[0] != u.shape[0]
         events.append(_Event(path, module, entering, tensor, None if entering else whole, apart))
 
     with Recorder() as recorder:

@@ -77,19 +77,36 @@ def trace(model: nn.Module, batch: Mapping[str, Any] | None = None) -> tuple[lis
 
 
 def _stacks(model: nn.Module, given: dict[str, Any]) -> Iterator[Stack]:
-    """Give the outermost containers of blocks: those that add terms, else those that mix sites."""
+    """Give the outermost containers of blocks: those that add terms, else mix sites, else are alike.
+
+    An untrained network whose branches start at zero neither adds nor mixes.
+    """
     run = _watch(model, given)
     known = {name: _anatomies(_once(calls)) for name, calls in run.calls.items()}
-    for enough in (lambda each: bool(each.terms), lambda each: each.causal is not None):
+    alike = {name for name, calls in run.calls.items() if _of_one_class(calls)}
+    for enough in (_adds, _mixes, lambda name, each: name in alike):
         taken: list[str] = []
         for name, calls in run.calls.items():
             inner = any(name.startswith(f"{each}.") for each in taken)
-            fits = 2 * sum(map(enough, known[name])) >= len(known[name])
+            fits = 2 * sum(enough(name, each) for each in known[name]) >= len(known[name])
             if not inner and fits and len({each.u.shape for each in calls}) == 1:
                 taken.append(name)
                 yield _stack(name, model, given, calls, known[name], run.grids.get(name))
         if taken:
             return
+
+
+def _adds(name: str, block: BlockComposition) -> bool:
+    return bool(block.terms)
+
+
+def _mixes(name: str, block: BlockComposition) -> bool:
+    return block.causal is not None
+
+
+def _of_one_class(calls: list[BlockCall]) -> bool:
+    kinds = {type(each.module) for each in calls}
+    return len(kinds) == 1 and len(_once(calls)) > 1 and any(calls[0].module.children())
 
 
 def _once(calls: list[BlockCall]) -> list[BlockCall]:

@@ -14,6 +14,10 @@ from depthpde.insertion.hooks.hook_points import TensorPoint
 from depthpde.insertion.hooks.masks import packed_segments, valid_mask
 from depthpde.insertion.hooks.tensor_hook import HookedLayer, TensorHook
 from depthpde.insertion.recorder import Given, argument_names
+from depthpde.operators.boundary import segments_of
+
+PACKED = ("cu_seqlens", "cu_seq_lens_q")
+"""What a call names the ends of sequences packed into one row."""
 
 
 class BlockHooks:
@@ -84,6 +88,9 @@ class BlockHooks:
             mask = given.get(family.padding.argument)
             call.valid = valid_mask(mask, family.padding, self._sites(u))
             call.segments = packed_segments(mask, family.padding, self._sites(u))
+        packed = next((each for name in PACKED if (each := given.get(name)) is not None), None)
+        if packed is not None and call.sites is not None:
+            call.segments = segments_of(packed, self.layout.field(u))
         if family.cache is not None:
             self._read_cache(call, given.get(family.cache.argument))
 
