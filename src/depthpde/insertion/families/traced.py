@@ -77,7 +77,7 @@ def trace(model: nn.Module, batch: Mapping[str, Any] | None = None) -> tuple[lis
 
 
 def _stacks(model: nn.Module, given: dict[str, Any]) -> Iterator[Stack]:
-    """Give the outermost containers of blocks: those that add terms, else mix sites, else are alike.
+    """Give the outermost containers of blocks: they add terms, else mix sites, else are alike.
 
     An untrained network whose branches start at zero neither adds nor mixes.
     """
