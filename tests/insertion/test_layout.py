@@ -26,3 +26,8 @@ def test_tensors_of_fewer_axes_are_taken_as_they_are():
     assert torch.equal(FieldLayout.BLC.back(FieldLayout.BLC.field(one), one), one)
     assert torch.equal(FieldLayout.BHWC.field(flat), flat)
     assert torch.equal(FieldLayout.BHWC.back(flat, flat), flat)
+
+
+def test_refuses_a_tensor_of_several_streams():
+    with pytest.raises(ValueError, match=r"got 'blc' for \[4, 2, 6, 5\].*family="):
+        FieldLayout.BLC.field(torch.zeros(4, 2, 6, 5))

@@ -45,6 +45,11 @@ class FieldLayout(StrEnum):
         """Return a tensor as [batch, sites, features], rows of an image one after the other."""
         if u.ndim == 2:
             return u[None]
+        if u.ndim > len(self.value):
+            raise ValueError(
+                f"`layout` must have the axes of the tensor, got {self.value!r} for "
+                f"{list(u.shape)}: this block carries several streams; describe one with family="
+            )
         if u.ndim < len(self.value):  # the rows of an image are one already
             return u
         image = self.grid(u) is not None
