@@ -5,8 +5,9 @@
     python benchmarks/audit.py --fill     and write it into docs/audit.md
     python benchmarks/audit.py --only gpt2 llama
 
-Bars: no audit crashes, at least BUILT of the listed types are built, all in SECONDS of one core. A
-type whose answers differ from the page's table is named, so that a change of the library is seen.
+Bars: no audit crashes, at least BUILT of the types that this environment can hold are built, all in
+SECONDS of one core, and every leak has been looked into. A type whose answers differ from the
+page's table is named, so that a change of the library is seen.
 """
 
 from __future__ import annotations
@@ -32,9 +33,34 @@ PAGE = Path(__file__).parents[1] / "docs" / "audit.md"
 BEGIN, END = "<!-- audit: made by benchmarks/audit.py -->", "<!-- audit: end -->"
 QUESTIONS = ("future", "padding", "packing", "cache", "neighbour", "memory")
 MARKS = {each: each.mark for each in dp.Isolation}
-BUILT = 0.75
-"""Share of the listed types."""
+BUILT = 0.95
+"""Share of the listed types, without those that need a library which is not installed."""
 SECONDS = 300.0
+TRIAGE: dict[tuple[str, str], tuple[bool, str]] = {
+    ("xlm", "future"): (True, "`config.causal` is False by default: a masked model"),
+    ("flaubert", "future"): (True, "`config.causal` is False by default: a masked model"),
+    ("xlnet", "future"): (True, "a model of permutations; without `perm_mask` all is seen"),
+    ("cpmant", "future"): (True, "a prefix model: sites of the context see each other"),
+    ("cpmant", "padding"): (False, "the mask is made of the ids; the given one is not read"),
+    ("rwkv", "padding"): (False, "the mask is accepted and not used; the library warns"),
+    ("recurrent_gemma", "padding"): (False, "the recurrence does not read the mask: left padding "
+                                     "enters its state"),
+    ("convbert", "padding"): (False, "a convolution over sites does not read the mask"),
+    ("nystromformer", "padding"): (False, "a convolution over sites does not read the mask"),
+    ("mobilebert", "padding"): (True, "each embedding holds those of both neighbours"),
+    ("funnel", "padding"): (True, "pooling averages neighbouring sites, padding among them"),
+    ("yoso", "padding"): (False, "not explained"),
+    ("led", "padding"): (True, "positions count padding, and it takes no position_ids"),
+    ("fsmt", "future"): (False, "with `use_cache` (the default) no causal mask is made"),
+    ("fsmt", "padding"): (False, "with `use_cache` (the default) no mask of the decoder is made"),
+    ("fsmt", "cache"): (False, "the full pass with `use_cache` is not causal; the cached one is"),
+    ("prophetnet", "future"): (False, "small, not rounding, and not explained"),
+    ("prophetnet", "padding"): (False, "the n-gram streams do not read the mask of their own keys"),
+    ("prophetnet", "cache"): (False, "not explained"),
+    ("jamba", "cache"): (True, "a recurrent cache takes one token at a time"),
+    ("bamba", "cache"): (False, "not explained"),
+}  # fmt: skip
+"""Leaks that were looked into: whether the architecture promises nothing else, and why."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +72,8 @@ class Row:
     report: dp.AuditReport | None
     unbuilt: str = ""
     """Why it could not be built."""
+    absent: bool = False
+    """Whether it needs a library that is not installed."""
     crash: str = ""
     """Why its audit failed: a fault of ours."""
     seconds: float = 0.0
@@ -69,7 +97,8 @@ def _examine(kind: str, name: str, class_name: str) -> Row:
     try:
         model, batch = build(kind, name, class_name)
     except Exception as error:
-        return Row(kind, name, None, unbuilt=" ".join(str(error).split())[:120])
+        why = " ".join(str(error).split())[:120]
+        return Row(kind, name, None, unbuilt=why, absent=why.startswith("ImportError"))
     try:
         with quiet_library():
             return Row(
@@ -113,14 +142,32 @@ def _counts(rows: Sequence[Row]) -> str:
 
 def _leaks(rows: Sequence[Row]) -> str:
     lines = [
-        "| kind | type | question | what moves the output | through | size |",
-        "|---" * 6 + "|",
+        "| kind | type | question | what moves the output | through | size | by design? |",
+        "|---" * 7 + "|",
     ]
     for row in rows:
         for each in row.report.answers if row.report else ():
             if each.verdict is dp.Isolation.LEAK:
-                lines.append(f"| {row.kind} | {row.name} | {each.name} | {_cells(each)} |")
+                designed = _judged(row, each.name)
+                lines.append(
+                    f"| {row.kind} | {row.name} | {each.name} | {_cells(each)} | {designed} |"
+                )
     return "\n".join(lines)
+
+
+def _judged(row: Row, question: str) -> str:
+    known = TRIAGE.get((row.name, question))
+    return "not looked into" if known is None else f"{'yes' if known[0] else 'no'}: {known[1]}"
+
+
+def untriaged(rows: Sequence[Row]) -> list[str]:
+    """Name the leaks that nobody has looked into."""
+    return [
+        f"{row.kind} {row.name} {each.name}"
+        for row in rows
+        for each in (row.report.answers if row.report else ())
+        if each.verdict is dp.Isolation.LEAK and (row.name, each.name) not in TRIAGE
+    ]
 
 
 def _cells(answer: dp.Answer) -> str:
@@ -165,7 +212,10 @@ def main() -> int:
         if not arguments.only or {each[0], each[1]} & set(arguments.only)
     ]
     with ProcessPoolExecutor(arguments.jobs) as pool:
-        rows = list(pool.map(examine, *zip(*listed, strict=True)))
+        rows = []
+        for row in pool.map(examine, *zip(*listed, strict=True)):
+            rows.append(row)
+            print(row.kind, row.name, *row.marks, row.unbuilt, file=sys.stderr, flush=True)
     seconds = sum(row.seconds for row in rows)
     text = table(rows)
     print(text)
@@ -178,14 +228,18 @@ def main() -> int:
             f"{before}{BEGIN}\n\n{text}\n\n{END}{rest.split(END)[1]}", encoding="utf-8"
         )
         beside.replace(PAGE)
-    built = sum(row.report is not None for row in rows) / len(rows)
+    here = [row for row in rows if not row.absent]
+    built = sum(row.report is not None for row in here) / len(here)
     crashes = [row for row in rows if row.crash]
     for row in crashes:
         print(f"crash: {row.kind} {row.name}\n{row.crash}", file=sys.stderr)
-    print(f"\n{len(rows)} types, {built:.1%} built, {len(crashes)} crashes, {seconds:.0f} s")
+    print(f"\n{len(here)} types, {built:.1%} built, {len(crashes)} crashes, {seconds:.0f} s")
     if differ and not arguments.fill:
         print(f"otherwise than docs/audit.md: {', '.join(differ)}")
-    missed = bool(crashes) or seconds > SECONDS
+    open_leaks = untriaged(rows)
+    if open_leaks:
+        print(f"not looked into: {', '.join(open_leaks)}")
+    missed = bool(crashes or open_leaks) or seconds > SECONDS
     if not arguments.only:
         missed = missed or built < BUILT or bool(differ and not arguments.fill)
     return 1 if arguments.check and missed else 0

@@ -12,7 +12,7 @@ import importlib
 import inspect
 import logging
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
@@ -76,10 +76,55 @@ OWN: dict[str, dict[str, Any]] = {
     "mamba2": {"num_heads": 8, "head_dim": 8, "n_groups": 1, "expand": 2, "chunk_size": 8},
     "wav2vec2": {"conv_dim": [16, 16], "conv_kernel": [4, 4], "conv_stride": [4, 2]},
     "reformer": {"axial_pos_shape": [8, 8], "axial_pos_embds_dim": [8, 24],
-                 "attn_layers": ["local", "lsh"], "num_buckets": 4, "is_decoder": True},
+                 "attn_layers": ["local", "lsh"], "num_buckets": 4},
     "swin": {"embed_dim": 16, "depths": [1, 1], "num_heads": [2, 4], "window_size": 2,
              "patch_size": 4},
-    "dots1": {"n_routed_experts": 4, "n_shared_experts": 1},
+    "dots1": {"n_routed_experts": 4, "n_shared_experts": 1, "num_experts_per_tok": 2},
+    "donut-swin": {"embed_dim": 16, "depths": [1, 1], "num_heads": [2, 4], "window_size": 2,
+                   "patch_size": 4},
+    "convnext": {"patch_size": 4, "hidden_sizes": [8, 16, 16, 32], "depths": [1, 1, 2, 1]},
+    "efficientnet": {"width_coefficient": 0.25, "depth_coefficient": 0.1, "hidden_dim": 320},
+    "levit": {"drop_path_rate": 0, "image_size": 64, "patch_size": 16},
+    "mobilevitv2": {"patch_size": 2, "image_size": 64},
+    "perceiver": {"d_latents": 32, "num_latents": 8, "num_self_attends_per_block": 2,
+                  "num_cross_attention_heads": 4, "num_self_attention_heads": 4},
+    "gpt_neo": {"attention_types": [[["global", "local"], 1]]},
+    "xmod": {"languages": ["en_XX"], "default_language": "en_XX"},
+    "esm": {"vocab_size": WORDS, "mask_token_id": 4},
+    "luke": {"entity_vocab_size": WORDS, "entity_emb_size": WIDTH},
+    "neomme": {"head_dim": 16},
+    "musicgen": {"num_codebooks": 1},
+    "zaya": {"num_experts_per_tok": 1},
+    "dbrx": {"attn_config": {"rope_theta": 1e4, "kv_n_heads": 2, "clip_qkv": 8}},
+    "bailing_hybrid": {
+        "layer_types": ["linear_attention", "full_attention"], "num_key_value_heads": 4,
+        "n_group": 1, "topk_group": 1,
+        "num_experts": 4, "num_experts_per_tok": 2,
+    },
+    "kimi_linear": {
+        "layer_types": ["linear_attention", "full_attention"], "num_key_value_heads": 4,
+        "num_experts": 4,
+        "num_experts_per_token": 2, "num_experts_per_tok": 2, "num_expert_group": 1,
+    },
+    "qwen4_exp": {
+        "layer_types": ["linear_attention", "full_attention"], "indexer_n_heads": 4,
+        "indexer_kv_heads": 1, "indexer_head_dim": 8, "indexer_budget": 64,
+        "indexer_compress_ratio": 4,
+    },
+    "cohere_compass_text": {
+        "rope_parameters": {"full_attention": {"rope_type": "default", "rope_theta": 1e4}},
+        "layer_types": ["full_attention", "full_attention"],
+    },
+    "speech_to_text": {
+        "input_feat_per_channel": 16, "conv_channels": 16, "max_source_positions": 64
+    },
+    "deepseek_v2": {"num_key_value_heads": 4, "num_experts_per_tok": 2},
+    "zamba2": {"num_hidden_layers": 4, "attention_hidden_size": 64, "attention_head_dim": 16,
+        "layers_block_type": ["mamba", "hybrid", "mamba", "hybrid"]},
+    "zamba": {"num_hidden_layers": 4, "attention_hidden_size": 64, "attention_head_dim": 16,
+        "layers_block_type": ["mamba", "hybrid", "mamba", "hybrid"]},
+    "shieldgemma2": {"yes_token_index": 5, "no_token_index": 6},
+    "moonshine_streaming": {"num_key_value_heads": 4},
     "lfm2_moe": {"layer_types": ["conv", "full_attention"], "num_dense_layers": 1},
     "bamba": {"attn_layer_indices": [1], "mamba_n_groups": 1},
     "jamba": {"attn_layer_period": 2, "attn_layer_offset": 1, "expert_layer_period": 2},
@@ -129,6 +174,8 @@ def build(kind: str, name: str, class_name: str) -> tuple[nn.Module, dict[str, t
                 config = tiny_config(model_class.config_class, name, variant)
                 if kind == "causal" and hasattr(config, "is_decoder"):
                     config.is_decoder = True
+                if kind == "seq2seq" and hasattr(getattr(config, "decoder", None), "is_decoder"):
+                    config.decoder.is_decoder = config.decoder.add_cross_attention = True
                 _check_tiny(model_class, config)
                 torch.manual_seed(0)
                 model = model_class(config).eval()
@@ -190,24 +237,52 @@ def tiny_batch(kind: str, model: nn.Module, config: Any) -> dict[str, torch.Tens
         return {"input_ids": ids}
     if kind in ("masked", "seq2seq"):
         return {"input_ids": ids, "decoder_input_ids": ids[:, :6].flip(0)}
+    if kind == "vision" and "spatial_shapes" in takes:
+        return {
+            "pixel_values": torch.randn(ROWS, 16, 3 * 8 * 8, generator=draw),
+            "pixel_attention_mask": torch.ones(ROWS, 16, dtype=torch.long),
+            "spatial_shapes": torch.full((ROWS, 2), 4),
+        }
+    if "input_ids" in takes and (kind == "vision" or (kind == "speech" and not decodes)):
+        return {"input_ids": ids}
     if kind == "vision":
         size = getattr(config, "image_size", 32)
         height, width = (size, size) if isinstance(size, int) else (size[0], size[-1])
         channels = getattr(config, "num_channels", 3)
         return {"pixel_values": torch.randn(ROWS, channels, height, width, generator=draw)}
-    sites = 2 * getattr(config, "max_source_positions", 32)
-    mel = getattr(config, "num_mel_bins", 16)
-    sounds = {
-        "input_values": (ROWS, 1600),
-        "input_features": (ROWS, mel, sites)
-        if hasattr(config, "max_source_positions")
-        else (ROWS, 64, mel),
-    }
-    name = next(each for each in ("input_features", "input_values") if each in takes)
-    batch = {name: torch.randn(sounds[name], generator=draw)}
+    batch = _sound(model, config, takes, draw)
     if kind == "speech":
         batch["decoder_input_ids"] = ids[:, :6]
+    if config.model_type == "dia":
+        channels = config.decoder_config.num_channels
+        batch["decoder_input_ids"] = ids[:, :6, None].expand(-1, -1, channels).contiguous()
     return batch
+
+
+def _sound(
+    model: nn.Module, config: Any, takes: Mapping[str, Any], draw: torch.Generator
+) -> dict[str, torch.Tensor]:
+    """Draw a waveform, or the frames of a spectrum in the layout that a model reads."""
+    reads = getattr(getattr(model, "encoder", None), "main_input_name", None)
+    names = (reads, "input_features", "input_values", "input_ids")
+    name = next(each for each in names if each in takes)
+    if name == "input_ids":
+        return {name: torch.randint(5, 60, (ROWS, LENGTH), generator=draw)}
+    mel = getattr(config, "num_mel_bins", 16)
+    shape: tuple[int, ...] = (ROWS, 64, mel)
+    if hasattr(config, "input_feat_per_channel"):
+        shape = (ROWS, 64, config.input_feat_per_channel)
+    elif hasattr(config, "feature_projection_input_dim"):
+        shape = (ROWS, 64, config.feature_projection_input_dim)
+    elif config.model_type == "audio-spectrogram-transformer":
+        shape = (ROWS, config.max_length, mel)
+    elif config.model_type == "pop2piano":
+        shape = (ROWS, 16, config.d_model)
+    elif name == "input_values":
+        shape = (ROWS, 1600)
+    elif hasattr(config, "max_source_positions"):
+        shape = (ROWS, mel, 2 * config.max_source_positions)
+    return {name: torch.randn(shape, generator=draw)}
 
 
 @contextlib.contextmanager

@@ -38,6 +38,7 @@ UNTYPED = ("transformers", "timm", "x_transformers")
 def test_no_page_lost_its_recipes():
     assert {recipe.page for recipe in RECIPES} >= {
         "README.md", "docs/data.md", "docs/doctor.md", "docs/insertion.md", "docs/models.md",
+        "docs/reach.md",
         "docs/report.md", "docs/simulator.md", "docs/sweeps.md", "docs/training.md",
     }  # fmt: skip
     assert len(RECIPES) >= 26

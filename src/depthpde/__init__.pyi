@@ -30,6 +30,7 @@ from depthpde.insertion.family import into as into
 from depthpde.insertion.family import out_of as out_of
 from depthpde.insertion.insert import insert as insert
 from depthpde.insertion.insertion import Insertion as Insertion
+from depthpde.insertion.layout import FieldLayout as FieldLayout
 from depthpde.isolation.answer import Answer as Answer
 from depthpde.isolation.answer import Isolation as Isolation
 from depthpde.isolation.audit import audit as audit

@@ -26,7 +26,7 @@ def bert_output(model):
 
 
 def test_every_known_family_has_a_model_in_the_walk():
-    seen = {recognise(animal.build())[0].name for animal in ZOO.values()}
+    seen = {recognise(animal.build()).family.name for animal in ZOO.values()}
     assert {family.name for family in FAMILIES} - seen == {"timm VisionTransformer"}
 
 
@@ -44,7 +44,7 @@ def test_models_of_the_same_blocks_are_served_by_one_description(model, config, 
 
     settings = LLAMA if "Llama" in family else BERT
     built = spread(getattr(transformers, model)(getattr(transformers, config)(**settings)))
-    assert recognise(built)[0].name == family
+    assert recognise(built).family.name == family
     plain = built(tokens())[0]
     inserted = insert(built, "after_ffn")
     assert torch.equal(built(tokens())[0], plain)
@@ -69,14 +69,15 @@ def test_llamas_blocks_made_bidirectional_take_the_symmetric_form():
 
 
 @pytest.mark.parametrize("name", ["Olmo2", "Cohere", "Glm4"])
-def test_blocks_that_only_resemble_a_known_one_are_not_taken_for_it(name):
+def test_blocks_that_only_resemble_a_known_one_are_found_by_running_them(name):
     import transformers
 
     model = getattr(transformers, f"{name}Model")(
         getattr(transformers, f"{name}Config")(**LLAMA | {"eos_token_id": 2, "pad_token_id": 0})
     )
-    with pytest.raises(ValueError, match=f"must be of a known family .* got {name}Model"):
-        insert(model, "after_ffn")
+    inserted = insert(model, "after_ffn")
+    assert inserted.family.name == f"traced {name}DecoderLayer"
+    assert all(layer.is_causal for layer in inserted.layers.values())
 
 
 @pytest.mark.parametrize(
@@ -89,11 +90,13 @@ def test_blocks_that_only_resemble_a_known_one_are_not_taken_for_it(name):
         ("Longformer", BERT | {"attention_window": 4}),
     ],
 )
-def test_parts_of_the_same_names_that_do_something_else_are_refused(name, settings):
+def test_values_that_no_module_shows_alone_are_refused(name, settings):
     import transformers
 
     config = getattr(transformers, f"{name}Config")(**settings)
-    with pytest.raises(ValueError, match=f"must be of a known family .* got {name}Model"):
+    with pytest.raises(
+        ValueError, match=r"'in_attention' cannot be had in traced .*; it has after"
+    ):
         insert(getattr(transformers, f"{name}Model")(config), "in_attention")
 
 
@@ -428,3 +431,16 @@ def test_refuses_a_causal_plane_and_a_vision_part_without_patches():
         insert(model, "after_ffn", causal=True)
     with pytest.raises(ValueError, match="must hold the patch embedding of a vision Transformer"):
         insert(Holder(model.layers), "after_ffn")
+
+
+@pytest.mark.parametrize("name", ["cu_seqlens", "cu_seq_lens_q"])
+def test_ends_of_packed_sequences_reach_the_layers_as_walls(name):
+    model, seen = ZOO["llama"].build(), []
+    inserted = insert(model, "after_ffn", initial_ratio=0.1)
+    for layer in inserted.layers.values():
+        layer.register_forward_hook(
+            lambda layer, args, named, out: seen.append(named.get("segments")), with_kwargs=True
+        )
+    ends = torch.tensor([0, 3, 7], dtype=torch.int32)
+    model(tokens()[:1], use_cache=False, **{name: ends})
+    assert [each.tolist() for each in seen] == [[[0, 0, 0, 1, 1, 1, 1]]] * 2

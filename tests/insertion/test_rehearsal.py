@@ -13,7 +13,8 @@ from insertion.zoo import ZOO
 
 
 def rehearsed(model, family=None):
-    known, blocks = recognise(model, family)
+    held = recognise(model, family)
+    known, blocks = held.family, held.blocks
     return rehearse(model, known, blocks, [known.ffn])
 
 

@@ -82,6 +82,27 @@ def report() -> dict[str, Any]:
             return str(error)
         return ""
 
+    def at(name: str, module: str, layout: str, **options: Any) -> list[bool]:
+        """Behind one module of a network: the identity, then acting, then gone."""
+        import timm
+
+        import depthpde as dp
+
+        torch.manual_seed(0)
+        model = timm.create_model(name, pretrained=False, num_classes=5, **options).eval()
+        image = torch.randn(2, 3, 64, 64)
+        with torch.no_grad():
+            plain = model(image)
+            inserted = dp.insert(model, at=module, layout=layout)
+            same = torch.equal(model(image), plain)
+            inserted.remove()
+            inserted = dp.insert(model, at=module, layout=layout, initial_ratio=0.1)
+            acts = not torch.equal(model(image), plain)
+            planar = next(iter(inserted.layers.values())).grid
+            inserted.remove()
+            blocks = dp.probe(model, image, baseline=False).blocks
+            return [same, acts, bool(planar), torch.equal(model(image), plain), blocks > 0]
+
     with torch.no_grad():
         wrong = walk(Animal(build, pixels, call, pads=False))
     model = build()
@@ -92,6 +113,11 @@ def report() -> dict[str, Any]:
         "grid": layer.grid,
         "told": str(inserted),
         "causal": refusal(lambda: model.forward_features(pixels(), is_causal=True)),
+        "resnet": at("resnet18", "layer3.1", "bchw"),
+        "convnext": at("convnext_atto", "stages.1.blocks.1", "bchw"),
+        "swin": at(
+            "swin_tiny_patch4_window7_224", "layers.1.blocks.0", "bhwc", img_size=64, window_size=2
+        ),
         "part": refusal(lambda: insert(Part(build().blocks), "after_ffn")),
     }
 

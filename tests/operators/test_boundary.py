@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from depthpde.operators.boundary import Boundary, count_edges, open_edges
+from depthpde.operators.boundary import Boundary, count_edges, open_edges, segments_of
 
 
 @pytest.mark.parametrize(
@@ -43,3 +43,20 @@ def test_refuses_rows_that_do_not_fill_the_sequence():
 def test_refuses_segments_of_another_shape():
     with pytest.raises(ValueError, match=r"`segments` must have shape .* \[1, 6\], got \[1, 5\]"):
         open_edges(torch.zeros(1, 6, 1), segments=torch.zeros(1, 5, dtype=torch.int64))
+
+
+def test_the_ends_of_packed_sequences_number_their_sites():
+    u = torch.zeros(1, 6, 1)
+    ends = torch.tensor([0, 2, 5, 6])
+    assert segments_of(ends, u).tolist() == [[0, 0, 1, 1, 1, 2]]
+    assert open_edges(u, segments=ends).tolist() == [[True, False, True, True, False]]
+
+
+@pytest.mark.parametrize(
+    ("ends", "batch"), [(torch.tensor([0, 6]), 2), (torch.tensor([0.0, 6.0]), 1)]
+)
+def test_refuses_ends_that_are_no_numbers_of_one_row(ends, batch):
+    with pytest.raises(
+        ValueError, match=rf"batch of one, got .* batch of {batch}; give `segments`"
+    ):
+        segments_of(ends, torch.zeros(batch, 6, 1))

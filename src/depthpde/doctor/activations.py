@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from depthpde.doctor.model_map import ModelMap
 from depthpde.insertion.family import Side, Tap
 from depthpde.insertion.hooks.masks import valid_mask
+from depthpde.insertion.layout import FieldLayout
 from depthpde.insertion.recorder import Given, Recorder
 from depthpde.layers.interaction import Inside
 from depthpde.models.placed import HookPoint
@@ -93,9 +94,9 @@ def _on_stream(
 ) -> None:
     """Hand over the stream before the first block and after each, in the model's own layout."""
     family, blocks = anatomy.family, anatomy.blocks
-    recorder.on_tap(blocks[0].parts, family.entry, partial(callback, 0))
+    recorder.on_tap(blocks[0].parts, family.entry, partial(callback, 0), anatomy.turn(0))
     for k, block in enumerate(blocks):
-        recorder.on_tap(block.parts, family.exit, partial(callback, k + 1))
+        recorder.on_tap(block.parts, family.exit, partial(callback, k + 1), anatomy.turn(k))
 
 
 class _Watcher:
@@ -107,8 +108,12 @@ class _Watcher:
         for k, block in enumerate(anatomy.blocks):
             self.recorder.on_call(block.scope, partial(self._begin, k))
             if anatomy.encoder is None:
-                self._tap(k, family.attention, partial(_write, passage.interaction, k))
-                self._tap(k, family.ffn, partial(_write, passage.reaction, k))
+                for tap, into in (
+                    (family.attention, passage.interaction),
+                    (family.ffn, passage.reaction),
+                ):
+                    if tap is not None:
+                        self._tap(k, tap, partial(_write, into, k))
                 if inside:
                     self._inside(k)
         if keep_graph:
@@ -121,7 +126,7 @@ class _Watcher:
 
     def _stream(self, depth: int, u: Tensor) -> None:
         block = max(depth - 1, 0)
-        field = as_field(u, batch_first=self.anatomy.batch_first(block))
+        field = self.anatomy.layout(block).field(u)
         _write(self.passage.stream, depth, field)
 
     def _inside(self, k: int) -> None:
@@ -168,15 +173,15 @@ class _Watcher:
         """Read what a block's call brings: its mask, and rotations."""
         query_key, padding = self.anatomy.query_key, self.anatomy.family.padding
         kept = self.passage.inside.setdefault(k, {})
-        u = given.at(0)
+        u = given.at(self.anatomy.family.entry.argument)
         if kept or not isinstance(u, Tensor):
             return
         if padding is not None:
             mask = given.get(padding.argument)
-            shape = u.shape if u.ndim == 3 else (1, *u.shape)
-            first = self.anatomy.batch_first(k)
-            sites = (shape[0], shape[1]) if first else (shape[1], shape[0])
-            valid = valid_mask(mask, padding, sites)
+            batch, length, _ = self.anatomy.layout(k).field(u).shape
+            valid = valid_mask(mask, padding, (batch, length))
+            if valid is not None and valid.shape != (batch, length):
+                valid = None  # of some of the sites only
             if self.passage.valid_mask is None and valid is not None:
                 self.passage.valid_mask = valid.detach().clone()
             kept["mask"] = mask
@@ -191,23 +196,17 @@ class _Watcher:
 
     def _tap(self, k: int, tap: Tap, write: Callable[[Tensor], None]) -> None:
         parts = self.anatomy.blocks[k].parts
-        self.recorder.on_tap(parts, tap, lambda u: write(self._field(k, u)))
+        self.recorder.on_tap(parts, tap, lambda u: write(self._field(k, u)), self.anatomy.turn(k))
 
     def _field(self, k: int, u: Tensor) -> Field:
         """Give a tensor as [batch, length, dim], also where a block lays sequences end to end."""
-        first, stream = self.anatomy.batch_first(k), self.passage.stream.get(0)
+        layout, stream = self.anatomy.layout(k), self.passage.stream.get(0)
         if u.ndim == 2 and stream is not None:
             batch, length = stream.shape[:2]
             if u.shape[0] == batch * length:
-                u = u.reshape(*((batch, length) if first else (length, batch)), u.shape[1])
-        return as_field(u, batch_first=first)
-
-
-def as_field(u: Tensor, *, batch_first: bool) -> Field:
-    """Give a tensor of a model's own layout as [batch, length, dim]."""
-    if u.ndim == 2:
-        return u[None]
-    return u if batch_first else u.transpose(0, 1)
+                order = (length, batch) if layout is FieldLayout.LBC else (batch, length)
+                u = u.reshape(*order, u.shape[1])
+        return layout.field(u)
 
 
 def _write(into: dict[Any, Any], key: Any, u: Tensor) -> None:

@@ -116,6 +116,7 @@ def diagnose(
     labels: Tensor | None = None,
     loss: Loss | None = None,
     family: Family | None = None,
+    stack: str | None = None,
     baseline: bool = True,
     thresholds: Thresholds | None = None,
 ) -> Diagnosis:
@@ -132,11 +133,19 @@ def diagnose(
         labels: The right answers; without them (or `loss`) gradients are not measured.
         loss: Takes the output (and the labels, if given) and gives the loss instead.
         family: The description of a family that is not known.
+        stack: The module that holds the blocks, where there are several; see `probe`.
         baseline: Whether to run a random network of the same shapes beside it.
         thresholds: Where a condition begins; the calibrated ones by default.
     """
     trajectory = probe(
-        model, batch, labels=labels, loss=loss, family=family, baseline=baseline, groups=GROUPS
+        model,
+        batch,
+        labels=labels,
+        loss=loss,
+        family=family,
+        stack=stack,
+        baseline=baseline,
+        groups=GROUPS,
     )
     return judge(trajectory, thresholds)
 

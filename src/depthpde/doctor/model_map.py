@@ -6,14 +6,14 @@ the queries and keys of a family are is defined here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor, nn
 
 from depthpde.insertion.families.huggingface import BERT, DISTILBERT, GEMMA, GPT2, LLAMA, OPT, VIT
-from depthpde.insertion.families.recognition import recognise
+from depthpde.insertion.families.recognition import find_stacks
 from depthpde.insertion.families.timm import TIMM_VIT
 from depthpde.insertion.families.torch_nn import DECODER_PRE, ENCODER_PRE
 from depthpde.insertion.families.x_transformers import PRE as X_TRANSFORMERS
@@ -29,6 +29,7 @@ from depthpde.insertion.family import (
     out_of,
 )
 from depthpde.insertion.hooks.container import PREFIX
+from depthpde.insertion.layout import FieldLayout
 from depthpde.models.block import Block as OwnBlock
 from depthpde.models.encoder import Encoder
 
@@ -64,6 +65,8 @@ QUERY_KEY_TAPS: dict[str, QueryKeyTaps] = {
     DECODER_PRE.name: TORCH,
 }
 """By the family's name."""
+TRACED = QueryKeyTaps(out_of("query"), out_of("key"), rotary="position_embeddings")
+"""Of a family that a run has found; weights that do not follow from them are refused."""
 
 OWN = Family(
     name="depthpde",
@@ -93,6 +96,10 @@ class ModelMap:
     """None where no queries and keys can be seen."""
     encoder: Encoder | None
     """Of our own models."""
+    stack: str = ""
+    """The module that holds the blocks, where a run has found them."""
+    others: tuple[str, ...] = ()
+    """Further stacks of the model, which are not looked at."""
 
     @property
     def causal(self) -> bool | None:
@@ -109,10 +116,14 @@ class ModelMap:
             return 0
         return value if isinstance(value, int) else 0
 
-    def batch_first(self, block: int) -> bool:
-        """Tell whether fields are [batch, length, dim] in a block."""
-        path = self.family.batch_first
-        return not path or bool(attribute(self.blocks[block].parts, path))
+    def layout(self, block: int = 0) -> FieldLayout:
+        """Tell the axes of a block's fields."""
+        return self.family.layout_of(self.blocks[block].parts)
+
+    def turn(self, block: int) -> int | None:
+        """Tell at which of its calls a block that runs many times is this one; None if once."""
+        own = [k for k, each in enumerate(self.blocks) if each.parts is self.blocks[block].parts]
+        return own.index(block) if len(own) > 1 else None
 
     def projection(self, block: int, part: str) -> Tensor | None:
         """Give the matrix [out, in] of attention's query, key, value or out; None if not seen."""
@@ -136,8 +147,9 @@ class ModelMap:
 
     def reaction_weights(self, block: int) -> list[Tensor]:
         """List the matrices of a block's feed-forward: those that are not attention's."""
-        parts = self.blocks[block].parts
-        query_key = self.query_key
+        query_key, parts = self.query_key, self.blocks[block].parts
+        if self.family.traced:
+            parts = parts.get_submodule(self.family.ffn.path) if self.family.ffn else nn.Module()
         path = self.family.width if query_key is None else query_key.query.path
         inside = f"{path.split('.')[0]}."
         found = [
@@ -148,23 +160,41 @@ class ModelMap:
         return [weight for weight in found if weight is not None]
 
 
-def model_map(model: nn.Module, family: Family | None = None) -> ModelMap:
+def model_map(
+    model: nn.Module,
+    family: Family | None = None,
+    *,
+    stack: str | None = None,
+    batch: Mapping[str, Any] | None = None,
+) -> ModelMap:
     """Find the blocks of a model; an error explains how to describe them.
 
     Args:
-        model: One of our models, or one of a family that `insertion` knows.
+        model: One of our models, one of a family that `insertion` knows, or any residual stack.
         family: The description of a family that is not known.
+        stack: The module that holds the blocks, where there are several; by default the longest,
+            and of equals the last (a decoder).
+        batch: Named arguments of the model, to find the blocks by running it.
     """
     if family is None:
         encoders = [each for each in model.modules() if isinstance(each, Encoder)]
         if len(encoders) == 1:
             blocks = [BlockParts(each, each) for each in encoders[0].blocks]
             return ModelMap(model, OWN, blocks, OWN_QUERY_KEY_TAPS, encoders[0])
-    known, blocks = recognise(model, family)
-    query_key = QUERY_KEY_TAPS.get(known.name) if family is None else None
-    if query_key is not None and not has(blocks[0].parts, query_key.query.path):
-        query_key = None
-    return ModelMap(model, known, blocks, query_key, None)
+    found = find_stacks(model, family, stack=stack, batch=batch)
+    held = max(reversed(found), key=lambda each: len(each.blocks))
+    known, blocks = held.family, held.blocks
+    if known.traced:
+        turns = sorted((turn, k) for k, block in enumerate(blocks) for turn in block.turns)
+        blocks = [blocks[k] for _, k in turns]
+        query_key: QueryKeyTaps | None = TRACED
+    else:
+        query_key = QUERY_KEY_TAPS.get(known.name) if family is None else None
+    if query_key is not None:
+        paths = query_key.query.path, query_key.key.path
+        query_key = query_key if all(has(blocks[0].parts, path) for path in paths) else None
+    others = tuple(each.name for each in found if each is not held)
+    return ModelMap(model, known, blocks, query_key, None, held.name, others)
 
 
 def linear_weight(module: Any) -> Tensor | None:

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from depthpde.doctor.activations import Activations, as_field, fast_paths_off, watching
+from depthpde.doctor.activations import Activations, fast_paths_off, watching
 from depthpde.doctor.baseline import add_baseline
 from depthpde.doctor.depth_profile import DepthProfile
 from depthpde.doctor.influence import add_influence
@@ -27,10 +27,18 @@ from depthpde.doctor.loss import gradients_of, training_loss
 from depthpde.doctor.measurements import GROUPS, ON_REQUEST, Measurements
 from depthpde.doctor.model_map import ModelMap, model_map
 from depthpde.errors import check_name
-from depthpde.insertion.calling import call_model, check_batch, check_has_weights, quiet
+from depthpde.insertion.calling import (
+    arguments,
+    call_model,
+    check_batch,
+    check_has_weights,
+    quiet,
+)
 from depthpde.insertion.causality import check_causality
 from depthpde.insertion.compiled import check_not_compiled
 from depthpde.insertion.family import Family
+from depthpde.insertion.layout import FieldLayout
+from depthpde.insertion.recorder import argument_names
 from depthpde.measures import energy, gradient
 
 Batch = Tensor | tuple[Any, ...] | Mapping[str, Any]
@@ -44,6 +52,7 @@ def probe(
     labels: Tensor | None = None,
     loss: Loss | None = None,
     family: Family | None = None,
+    stack: str | None = None,
     groups: Collection[str] = GROUPS,
     baseline: bool = True,
     causality: bool = True,
@@ -59,11 +68,14 @@ def probe(
     >>> drift = profile["drift.cosine"]
 
     Args:
-        model: One of our models, or one of a family that `insertion` knows.
+        model: One of our models, one of a family that `insertion` knows, or any residual stack.
         batch: What the model is called with: one tensor, or its positional or named arguments.
         labels: The right answers: class of each sequence, or token of each site; for gradients.
         loss: Takes the output (and the labels, if given) and gives the loss instead.
-        family: The description of a family that is not known.
+        family: The description of a family that is not known. Without it the blocks of an
+            unknown model are found by running it.
+        stack: The module that holds the blocks, where there are several; by default the longest
+            stack, and of equals the last (a decoder).
         groups: Which measures: out of drift, rank, energy, attention, coupling, spectrum; and
             lyapunov, which is expensive and off by default.
         baseline: Whether to run a random network of the same shapes beside it.
@@ -78,14 +90,15 @@ def probe(
         check_name("groups", name, (*GROUPS, *ON_REQUEST))
     args, named = arguments(batch)
     check_batch(model, (*args, *named.values()), name="batch")
-    body = model_map(model, family)
+    by_name = dict(zip(argument_names(model), args, strict=False)) | named
+    body = model_map(model, family, stack=stack, batch=by_name)
     with_gradients = labels is not None or loss is not None
     if labels is not None and loss is None and takes_labels(model):
         named = {**named, "labels": labels}
     layers = energy.diffusion_layers(model)
-    with ExitStack() as stack:
-        stack.callback(fast_paths_off())
-        stack.enter_context(quiet(model))
+    with ExitStack() as context:
+        context.callback(fast_paths_off())
+        context.enter_context(quiet(model))
         with torch.set_grad_enabled(with_gradients):
             plain = call_model(model, args, named) if check else None
             with watching(body, keep_graph=with_gradients, layers=layers) as passage:
@@ -111,20 +124,6 @@ def probe(
     if not with_gradients:
         survey.missing["gradient"] = "no loss given: pass labels= or a loss function"
     return _trajectory(survey, facts, faithful, began)
-
-
-def arguments(batch: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Read a batch as the positional and named arguments of a model."""
-    if isinstance(batch, Tensor):
-        return (batch,), {}
-    if isinstance(batch, Mapping):
-        return (), dict(batch)
-    if isinstance(batch, tuple | list):
-        return tuple(batch), {}
-    raise ValueError(
-        "`batch` must be a tensor, a tuple or a mapping of the model's arguments, "
-        f"got {type(batch).__name__}"
-    )
 
 
 def takes_labels(model: nn.Module) -> bool:
@@ -172,8 +171,7 @@ def _add_gradients(survey: Measurements, loss: Tensor) -> None:
         survey.missing["gradient"] = found
         return
     stream, weights = found
-    first = body.batch_first(0)
-    fields = [as_field(stream[depth], batch_first=first) for depth in sorted(stream)]
+    fields = [body.layout().field(stream[depth]) for depth in sorted(stream)]
     norms = gradient.stream_norms(fields, passage.valid_mask)
     survey.add("gradient.stream", "‖∂loss/∂u‖", survey.depths, norms.tolist())
     amplified = gradient.amplification(fields, passage.valid_mask)
@@ -231,7 +229,7 @@ def _add_leak(
     if body.causal is False:
         return
     batch, length = survey.passage.stream[0].shape[:2]
-    first = body.batch_first(0)
+    first = body.layout() is not FieldLayout.LBC
 
     def few(value: Any) -> Any:
         """Two sequences are enough; every module's output is kept."""
@@ -262,6 +260,11 @@ def _trajectory(
     tokens = batch * length if mask is None else int(mask.sum())
     alone = 0 if mask is None else int((~mask.any(dim=1)).sum())
     notes = []
+    if body.others:
+        notes.append(
+            f"blocks of {body.stack!r} were measured; stack= chooses others: "
+            + ", ".join(map(repr, body.others))
+        )
     if alone:
         notes.append(f"{alone} of {batch} sequences are padding alone and were left out")
     entropies = survey.series.get("attention.entropy")

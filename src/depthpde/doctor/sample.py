@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.linalg import vector_norm
 
-from depthpde.doctor.activations import as_field, listening
+from depthpde.doctor.activations import listening
 from depthpde.doctor.depth_profile import DepthSeries, depth_labels
 from depthpde.doctor.model_map import ModelMap
 from depthpde.doctor.probe import block_of
@@ -83,7 +83,7 @@ class Sample:
 
     def _hear(self, depth: int, u: Tensor) -> None:
         if depth == 0 and self.sites == (0, 0):  # of the call that was noted, not of later ones
-            shape = as_field(u, batch_first=self.anatomy.batch_first(0)).shape
+            shape = self.anatomy.layout().field(u).shape
             self.sites = (shape[0], shape[1])
         if u.requires_grad and depth not in self._stream:
             self._stream[depth] = torch.zeros(())

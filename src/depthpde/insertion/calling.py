@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -53,6 +53,25 @@ def call_model(
             f"{type(error).__name__} from its forward: {why.strip()}; call the model with the "
             "same arguments yourself first"
         ) from error
+
+
+def arguments(batch: Any, *, name: str = "batch") -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Read a batch as the positional and named arguments of a model.
+
+    Args:
+        batch: One tensor, or positional or named arguments.
+        name: What the caller's own argument is called.
+    """
+    if isinstance(batch, Tensor):
+        return (batch,), {}
+    if isinstance(batch, Mapping):
+        return (), dict(batch)
+    if isinstance(batch, tuple | list):
+        return tuple(batch), {}
+    raise ValueError(
+        f"`{name}` must be a tensor, a tuple or a mapping of the model's arguments, "
+        f"got {type(batch).__name__}"
+    )
 
 
 def check_batch(model: nn.Module, values: Iterable[Any], *, name: str) -> None:

@@ -22,7 +22,13 @@ from torch import Tensor, nn
 
 from depthpde import seeds
 from depthpde.errors import check_positive
-from depthpde.insertion.calling import call_model, check_batch, check_has_weights, quiet
+from depthpde.insertion.calling import (
+    arguments,
+    call_model,
+    check_batch,
+    check_has_weights,
+    quiet,
+)
 from depthpde.insertion.compiled import check_not_compiled
 from depthpde.insertion.hooks.container import PREFIX
 from depthpde.insertion.moved import moved_weights
@@ -119,7 +125,7 @@ def check_causality(
     check_positive("trials", trials)
     check_not_compiled(model, "its causality is checked")
     check_has_weights(model, "its causality is checked")
-    args, named = _arguments(inputs)
+    args, named = arguments(inputs, name="inputs")
     check_batch(model, (*args, *named.values()), name="inputs")
     key, given = _changeable(args, named, length_axis)
     length = given.shape[length_axis]
@@ -252,19 +258,6 @@ def _check_repeatable(first: dict[Key, Output], second: dict[Key, Output]) -> No
                 f"`model` must give the same output twice in eval mode, got two different ones "
                 f"from {output.module} ({output.kind}); switch its randomness or its state off"
             )
-
-
-def _arguments(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    if isinstance(inputs, Tensor):
-        return (inputs,), {}
-    if isinstance(inputs, Mapping):
-        return (), dict(inputs)
-    if isinstance(inputs, tuple):
-        return inputs, {}
-    raise ValueError(
-        "`inputs` must be a tensor, a tuple or a mapping of the model's arguments, "
-        f"got {type(inputs).__name__}"
-    )
 
 
 def _changeable(

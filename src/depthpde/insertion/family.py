@@ -12,6 +12,7 @@ from functools import reduce
 
 from torch import nn
 
+from depthpde.insertion.layout import FieldLayout
 from depthpde.models.position import Position
 
 
@@ -108,6 +109,10 @@ class BlockParts:
     """Holds the modules that the family's paths name."""
     scope: nn.Module
     """The module whose call brings the padding mask and the cache."""
+    dim: int = 0
+    """Features of the stream, where a run has told."""
+    turns: tuple[int, ...] = ()
+    """At which depths the block runs, where a run has told: several if it runs many times."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -124,11 +129,11 @@ class Family:
     """Where its blocks normalize."""
     norms: tuple[str, ...]
     """The normalizations on the stream, in order of execution."""
-    attention: Tap
-    """The attention increment, as it is added to the stream."""
-    ffn: Tap
-    """The feed-forward increment, as it is added to the stream."""
-    width: str
+    attention: Tap | None
+    """The attention increment, as it is added to the stream; None if no module shows it."""
+    ffn: Tap | None
+    """The feed-forward increment, as it is added to the stream; None if no module shows it."""
+    width: str = ""
     """A linear map that reads the stream: it tells the number of features."""
     values: Tap | None = None
     """What attention mixes; None if no module boundary shows it."""
@@ -155,6 +160,14 @@ class Family:
     the block's own forward does it."""
     batch_first: str = ""
     """Attribute of the block that says whether fields are [batch, length, dim]; "" if always."""
+    layout: FieldLayout = FieldLayout.BLC
+    """The axes of the stream, where `batch_first` does not say it."""
+    parallel: bool = False
+    """Whether attention and feed-forward read one stream: u + Attn(LN u) + FFN(LN u)."""
+    traced: bool = False
+    """Whether a run has found all this; nothing needs to be tried again."""
+    single: bool = False
+    """Whether it is one module, named by the caller."""
     lacks: tuple[str, ...] = ()
     """Paths that a block of this family does not have."""
     when: Callable[[nn.Module], bool] | None = None
@@ -190,11 +203,27 @@ class Family:
             return self.find(model)
         return [BlockParts(module, module) for module in model.modules() if self.fits(module)]
 
+    def layout_of(self, block: nn.Module) -> FieldLayout:
+        """Tell the axes of a block's stream."""
+        if self.batch_first and not attribute(block, self.batch_first):
+            return FieldLayout.LBC
+        return self.layout
+
     def is_causal(self, block: nn.Module) -> bool | None:
         """Tell whether the sites of a block must not see their future; None if not described."""
         if self.causal is None or isinstance(self.causal, bool):
             return self.causal
         return not tells(block, self.causal) or bool(attribute(block, self.causal))
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """Blocks of one family that one module holds, in order."""
+
+    name: str
+    """The module that holds them; "" for the whole model."""
+    family: Family
+    blocks: list[BlockParts]
 
 
 def tells(module: nn.Module, path: str) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -12,12 +13,14 @@ from depthpde.errors import check_one_of
 from depthpde.insertion.build import Factory, Slot, build, is_causal
 from depthpde.insertion.calling import check_has_weights
 from depthpde.insertion.compiled import check_not_compiled
+from depthpde.insertion.families.by_name import stack_at
 from depthpde.insertion.families.recognition import recognise
-from depthpde.insertion.family import BlockParts, Family, Side, Tap, attribute, tells
+from depthpde.insertion.family import BlockParts, Family, Side, Stack, Tap, attribute, tells
 from depthpde.insertion.hooks.container import InsertedLayers, container
 from depthpde.insertion.hooks.hook_points import TensorPoint, choose_route, tensor_points
 from depthpde.insertion.hooks.tensor_hook import HookedLayer
 from depthpde.insertion.insertion import Insertion, Match
+from depthpde.insertion.layout import FieldLayout
 from depthpde.insertion.recorder import argument_names
 from depthpde.insertion.rehearsal import Rehearsal, linear_sizes, rehearse, width_of
 from depthpde.layers.registry import PLANE_KINDS
@@ -48,14 +51,18 @@ class PlannedLayer:
 
 def insert(
     model: nn.Module,
-    position: Position | str,
+    position: Position | str | None = None,
     *,
+    at: str | None = None,
+    layout: FieldLayout | str = FieldLayout.BLC,
     layer: str | Factory = "diffusion",
     route: Route | str | None = None,
     blocks: Sequence[int] | None = None,
     causal: bool | None = None,
     initial_ratio: float = 0.0,
     family: Family | None = None,
+    stack: str | None = None,
+    batch: Mapping[str, Any] | None = None,
 ) -> Insertion:
     """Insert a layer into a model of a known family, as the identity at first.
 
@@ -73,6 +80,8 @@ def insert(
     Args:
         model: The model, or the part of it that holds the blocks.
         position: Which of the seven positions.
+        at: Instead of a position, any module by its name: the layer acts on what leaves it.
+        layout: The axes of that tensor: "blc", "lbc", "bcl", "bchw" or "bhwc".
         layer: A name ("diffusion", "adaptive", "multiscale", "depthwise_conv", "token_shift",
             "learned_stencil"), or
             a function called as ``layer(dim, causal=…)`` that builds a module with
@@ -83,21 +92,36 @@ def insert(
             is neither given nor described, a tiny input is run to find out.
         initial_ratio: Where the ratio starts; 0 for the identity.
         family: The description of a family that is not known here.
+        stack: The module that holds the blocks, where a model has several stacks:
+            ``stack="model.decoder"``.
+        batch: Named arguments that the model can be called with. A model of no known family is
+            run once to find its blocks, by default on a tiny input that is made for it.
     """
-    where = check_one_of("position", position, Position)
+    where = _where(position, at)
     _check_can_hold(model)
     check_not_compiled(model, "inserting")
     check_has_weights(model, "inserting")
-    known, found = recognise(model, family)
+    if at is not None:
+        held = stack_at(model, at, layout, batch)
+    else:
+        held = recognise(model, family, stack=stack, batch=batch)
+    known, found = held.family, held.blocks
     chosen = choose_route(known, where, route)
     _check_switched_off(known, found)
-    inserted = container(model, known, found)
-    plans = _plan(model, known, found, where, chosen, blocks, causal, described=family is not None)
+    inserted = container(model, held)
+    prefix = (at or stack or "").replace(".", "_")
+    plans = [
+        replace(plan, name=prefix if at else f"{prefix}_{plan.name}".lstrip("_"))
+        for plan in _plan(
+            model, known, found, where, chosen, blocks, causal, described=family is not None
+        )
+    ]
     for plan in plans:
         if plan.name in inserted:
             raise ValueError(
-                f"`position` {where.value!r} holds {plan.name!r} already; remove() that insertion "
-                "first, or choose other blocks or the other route"
+                f"`{'position' if at is None else 'at'}` {at or where.value!r} holds "
+                f"{plan.name!r} already; remove() that insertion first, or choose other blocks or "
+                "the other route"
             )
     layers = [build(layer, plan.slot, initial_ratio) for plan in plans]
     if len({id(each) for each in layers}) < len(layers):
@@ -105,13 +129,14 @@ def insert(
             "`layer` must build a new layer at each call, got one twice: its weights would stand "
             "under several names; build it inside the function"
         )
-    inserted.attach(model)
+    inserted.attach(model, held)
     inserted.causal = inserted.causal or plans[0].slot.causal
     rank = 2 * ORDER.index(where) + (chosen is Route.BRANCH)
     for plan, each in zip(plans, layers, strict=True):
         _place(
             model,
             inserted,
+            held,
             plan,
             each,
             rank=rank,
@@ -119,7 +144,19 @@ def insert(
         )
     names = {id(module): name for name, module in model.named_modules()}
     matches = [_match(names, plan) for plan in plans]
-    return Insertion(model, inserted, where, chosen, matches)
+    return Insertion(model, inserted, where, chosen, matches, known)
+
+
+def _where(position: Position | str | None, at: str | None) -> Position:
+    """Read the position; behind one named module is where a block ends."""
+    if position is not None and at is None:
+        return check_one_of("position", position, Position)
+    if position is None and at is not None:
+        return Position.BETWEEN_BLOCKS
+    raise ValueError(
+        f"`position` or `at` must be given, one of the two, got {position!r} and {at!r}; "
+        "a position names a place in every block, at= one module"
+    )
 
 
 def _check_can_hold(model: nn.Module) -> None:
@@ -143,7 +180,9 @@ def _plan(
 ) -> list[PlannedLayer]:
     several = tensor_points(family, position, route)
     rehearsal = Rehearsal()
-    if family.plane is None and (described or family.is_causal(found[0].parts) is not True):
+    own = family.is_causal(found[0].parts)
+    known = own is True or (family.traced and own is not None)
+    if family.plane is None and (described or not known):
         rehearsal = rehearse(model, family, found, [place.tap for place in several])
     upwind = _choose_causal(family, found[0].parts, causal, rehearsal)
     grid = None if family.plane is None else family.plane(model).grid
@@ -154,7 +193,8 @@ def _plan(
         for k, place in enumerate(several):
             weight = _like(block.get_submodule(family.width), block)
             slot = Slot(
-                dim=rehearsal.widths.get((number, place.tap), _dim(family, block, place.tap)),
+                dim=rehearsal.widths.get((number, place.tap))
+                or _dim(family, found[number], place.tap),
                 causal=upwind,
                 num_heads=_whole(attribute(block, family.num_heads)) if heads else None,
                 grid=grid,
@@ -169,6 +209,7 @@ def _plan(
 def _place(
     model: nn.Module,
     inserted: InsertedLayers,
+    held: Stack,
     plan: PlannedLayer,
     layer: nn.Module,
     *,
@@ -177,8 +218,8 @@ def _place(
 ) -> None:
     layer.train(model.training)
     inserted[plan.name] = layer
-    plane = inserted.family.plane
-    may_be_causal = bool(inserted.family.causal_arguments)  # only then does it matter
+    plane = held.family.plane
+    may_be_causal = bool(held.family.causal_arguments)  # only then does it matter
     placed = HookedLayer(
         name=plan.name,
         layer=layer,
@@ -189,7 +230,7 @@ def _place(
         rows=rows,
         segments="segments" in argument_names(layer),
     )
-    inserted.block_hooks[plan.number].add(plan.place, placed)
+    inserted.hooks[held.name][plan.number].add(plan.place, placed)
 
 
 def _match(names: dict[int, str], plan: PlannedLayer) -> Match:
@@ -270,11 +311,14 @@ def _check_switched_off(family: Family, found: Sequence[BlockParts]) -> None:
                 )
 
 
-def _dim(family: Family, block: nn.Module, tap: Tap) -> int:
+def _dim(family: Family, block: BlockParts, tap: Tap) -> int:
     """Read how many features a tensor has from the linear maps it enters or leaves."""
-    sizes = linear_sizes(block.get_submodule(tap.path))
+    inner = tap in (family.values, family.heads)
+    if block.dim and not inner:  # everything on the stream, or added to it, is as wide
+        return block.dim
+    sizes = linear_sizes(block.parts.get_submodule(tap.path))
     if sizes is None:
-        return width_of(family, block)
+        return width_of(family, block.parts)
     return sizes[0] if tap.side is Side.INPUT else sizes[1] // tap.part[1]
 
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from depthpde.files import write_whole
 from depthpde.insertion.compiled import check_not_compiled
-from depthpde.insertion.family import Side
+from depthpde.insertion.family import Family, Side
 from depthpde.insertion.hooks.container import PREFIX, InsertedLayers
 from depthpde.layers.ratio import BoundedRatio
 from depthpde.models.position import Position, Route
@@ -46,6 +46,7 @@ class Insertion:
         position: Where.
         route: On the branch or on the stream.
         matches: Every place.
+        family: Of the blocks they act in.
     """
 
     def __init__(
@@ -55,8 +56,9 @@ class Insertion:
         position: Position,
         route: Route,
         matches: Sequence[Match],
+        family: Family,
     ) -> None:
-        self.model, self.position, self.route = model, position, route
+        self.model, self.position, self.route, self.family = model, position, route, family
         self.matches = tuple(matches)
         self.layers: dict[str, nn.Module] = {each.name: inserted[each.name] for each in matches}
         self._inserted = inserted
@@ -142,11 +144,10 @@ class Insertion:
     def __str__(self) -> str:
         """Say what matched, where, and how much was added."""
         kinds = ", ".join(dict.fromkeys(type(each).__name__ for each in self.layers.values()))
-        family = self._inserted.family
-        head = (
-            f"{kinds} · {self.position.value} · {self.route.value} · {family.name}, "
-            f"{family.norm.value}-norm{', removed' if self._removed else ''}"
-        )
+        family, gone = self.family, ", removed" if self._removed else ""
+        where = f"{self.position.value} · {self.route.value} · {family.name}, "
+        where = f"{family.name}, " if family.single else where + f"{family.norm.value}-norm"
+        head = f"{kinds} · {where.removesuffix(', ')}{gone}"
         wide = max(len(each.module) for each in self.matches)
         rows = [self._row(each, wide) for each in self.matches]
         added, own = self.num_parameters, sum(each.numel() for each in self._own())
@@ -157,7 +158,7 @@ class Insertion:
 
     def _row(self, match: Match, wide: int) -> str:
         count = sum(each.numel() for each in self.layers[match.name].parameters())
-        shape = f"[batch, length, {match.dim}]"
+        shape = f"{self.family.layout.words}".replace("features", str(match.dim))
         return f"  {match.module:<{wide}}  {match.side.value:<6}  {shape}  {count:,} parameters"
 
     def _own(self) -> Iterable[nn.Parameter]:

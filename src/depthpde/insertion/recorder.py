@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from contextlib import ExitStack
+from itertools import count
 from typing import Any, NamedTuple
 
 from torch import Tensor, nn
@@ -74,19 +75,31 @@ class Recorder(ExitStack):
 
         self.callback(module.register_forward_hook(after, with_kwargs=True).remove)
 
-    def on_tap(self, parts: nn.Module, tap: Tap, see: Callable[[Tensor], None]) -> None:
+    def on_tap(
+        self,
+        parts: nn.Module,
+        tap: Tap,
+        see: Callable[[Tensor], None],
+        turn: int | None = None,
+    ) -> None:
         """Hand over one tensor of a block each time it passes by, in the model's own layout.
 
         Args:
             parts: Holds the modules that the tap's path is read from.
             tap: Which tensor.
             see: Called with it; of a fused projection with the tap's part alone.
+            turn: Of a module that runs many times, the one call that is meant; None for each.
         """
-        module = parts.get_submodule(tap.path)
+        module, calls = parts.get_submodule(tap.path), count()
+
+        def hand_over(value: Any) -> None:
+            if turn is None or next(calls) == turn:
+                see(tensor_at(tap, value))
+
         if tap.side is Side.OUTPUT:
-            self.on_output(module, lambda output: see(tensor_at(tap, output)))
-            return
-        self.on_call(module, lambda given: see(tensor_at(tap, given.at(tap.argument))))
+            self.on_output(module, hand_over)
+        else:
+            self.on_call(module, lambda given: hand_over(given.at(tap.argument)))
 
 
 def tensor_at(tap: Tap, value: Any) -> Tensor:

@@ -62,7 +62,8 @@ def open_edges(
     Args:
         u: The field, for its shape and device.
         valid_mask: True = real token. Padding neither gives nor takes.
-        segments: One number per packed sequence; different numbers do not mix.
+        segments: One number per packed sequence, [batch, length]; different numbers do not mix.
+            In a batch of one also `cu_seqlens`, [sequences + 1].
         row_length: Width of an image laid out row by row; rows do not mix.
         dilation: Distance δ between neighbours.
     """
@@ -71,6 +72,7 @@ def open_edges(
         check_mask("valid_mask", valid_mask, u)
         conditions.append(_near(valid_mask, dilation) & _far(valid_mask, dilation))
     if segments is not None:
+        segments = segments_of(segments, u) if segments.ndim == 1 else segments
         check_sites("segments", segments, u)
         conditions.append(_near(segments, dilation) == _far(segments, dilation))
     if row_length is not None:
@@ -88,6 +90,25 @@ def open_edges(
     for condition in conditions[1:]:
         opened = opened & condition
     return opened
+
+
+def segments_of(cu_seqlens: Tensor, u: Field) -> Segments:
+    """Number the sequences packed into one row by where they begin, and where the last ends.
+
+        segment_i = #{k ≥ 1 : cu_seqlens_k ≤ i}
+
+    Args:
+        cu_seqlens: [sequences + 1], from 0 to the length, as variable-length attention takes it.
+        u: The field, for its shape and device.
+    """
+    if u.shape[0] != 1 or cu_seqlens.ndim != 1 or cu_seqlens.is_floating_point():
+        raise ValueError(
+            "`cu_seqlens` must be whole numbers [sequences + 1] for a batch of one, got "
+            f"{list(cu_seqlens.shape)} for a batch of {u.shape[0]}; give `segments` [batch, length]"
+        )
+    sites = torch.arange(u.shape[1], device=u.device)
+    ends = cu_seqlens[1:].to(device=u.device, dtype=sites.dtype).contiguous()
+    return torch.searchsorted(ends, sites, right=True)[None]
 
 
 def is_alone(edges: Edges, length: int, dilation: int = 1) -> Tensor:

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from depthpde.errors import check_name
-from depthpde.operators.boundary import Boundary
+from depthpde.operators.boundary import Boundary, segments_of
 from depthpde.operators.diffusion.filtering import convolve
 from depthpde.operators.diffusion.problem import Problem
 from depthpde.operators.stability import Scheme
@@ -139,5 +139,4 @@ def _numbered(x: Tensor, seq_idx: Tensor | None, cu_seqlens: Tensor) -> Tensor:
             "`cu_seqlens` must stand for `seq_idx` in a batch of one, got "
             f"{'both' if seq_idx is not None else f'a batch of {x.shape[0]}'}; use seq_idx"
         )
-    sites = torch.arange(x.shape[2], device=x.device)
-    return torch.searchsorted(cu_seqlens[1:].to(sites.dtype), sites, right=True)[None]
+    return segments_of(cu_seqlens, x.mT)

@@ -19,6 +19,11 @@ def test_the_plane_is_that_of_the_patches(told):
     assert "timm VisionTransformer, pre-norm" in told["told"]
 
 
+@pytest.mark.parametrize("name", ["resnet", "convnext", "swin"])
+def test_behind_any_module_of_a_convolutional_or_windowed_network(told, name):
+    assert told[name] == [True, True, True, True, True]
+
+
 def test_refuses_a_causal_call_and_a_part_without_patches(told):
     assert "`is_causal=True` asks for causal attention" in told["causal"]
     assert "must hold timm's `patch_embed`" in told["part"]

@@ -9,10 +9,15 @@ from torch.utils.hooks import RemovableHandle
 
 from depthpde.insertion.family import BlockParts, Family, Tap, attribute
 from depthpde.insertion.hooks.call import Call, Running
+from depthpde.insertion.hooks.decoding import UNCOUNTED
 from depthpde.insertion.hooks.hook_points import TensorPoint
 from depthpde.insertion.hooks.masks import packed_segments, valid_mask
 from depthpde.insertion.hooks.tensor_hook import HookedLayer, TensorHook
 from depthpde.insertion.recorder import Given, argument_names
+from depthpde.operators.boundary import segments_of
+
+PACKED = ("cu_seqlens", "cu_seq_lens_q")
+"""What a call names the ends of sequences packed into one row."""
 
 
 class BlockHooks:
@@ -24,9 +29,7 @@ class BlockHooks:
         self.handle: RemovableHandle | None = None
         self.last: RemovableHandle | None = None
         self.arguments = argument_names(block.scope)
-        self.batch_first = not family.batch_first or bool(
-            attribute(block.parts, family.batch_first)
-        )
+        self.layout = family.layout_of(block.parts)
 
     def add(self, place: TensorPoint, placed: HookedLayer) -> None:
         """Let a layer act at a place."""
@@ -70,13 +73,13 @@ class BlockHooks:
         """Read the padding mask and the cache of a call that begins."""
         family, call = self.family, self.running.begin()
         given = Given(args, kwargs, self.arguments)
-        u = given.at(0)
-        if u.is_nested:
+        u = given.at(family.entry.argument)
+        if isinstance(u, Tensor) and u.is_nested:
             raise ValueError(
                 f"`{self.arguments[0]}` must be a padded tensor where something is inserted, got a "
                 "nested tensor; use .to_padded_tensor(0.0) and a padding mask"
             )
-        if u.ndim == 3:
+        if isinstance(u, Tensor) and u.ndim > 2 and not family.single:
             call.sites = self._sites(u)
         for name in family.causal_arguments:
             if given.get(name) is True:
@@ -85,14 +88,16 @@ class BlockHooks:
             mask = given.get(family.padding.argument)
             call.valid = valid_mask(mask, family.padding, self._sites(u))
             call.segments = packed_segments(mask, family.padding, self._sites(u))
+        packed = next((each for name in PACKED if (each := given.get(name)) is not None), None)
+        if packed is not None and call.sites is not None:
+            call.segments = segments_of(packed, self.layout.field(u))
         if family.cache is not None:
             self._read_cache(call, given.get(family.cache.argument))
 
     def _sites(self, u: Tensor) -> tuple[int, int]:
         """Read batch and length of a field in the family's layout."""
-        if u.ndim == 2:
-            return 1, u.shape[0]
-        return (u.shape[0], u.shape[1]) if self.batch_first else (u.shape[1], u.shape[0])
+        batch, length, _ = self.layout.field(u).shape
+        return batch, length
 
     def _read_cache(self, call: Call, cache: Any) -> None:
         described = self.family.cache
@@ -102,7 +107,11 @@ class BlockHooks:
             raise ValueError(
                 f"`{described.argument}` must be None, got a cache: {described.refusal}"
             )
-        seen = cache.get_seq_length(attribute(self.block.parts, described.index))
+        number = attribute(self.block.parts, described.index)
+        try:
+            seen = cache.get_seq_length(number)
+        except ValueError:  # the state of a recurrence has no length
+            seen = UNCOUNTED if cache.has_previous_state(number) else 0
         if not isinstance(seen, int):
             raise ValueError(
                 f"`{described.argument}` must be a cache that grows, got {type(cache).__name__}; "
@@ -124,6 +133,6 @@ class BlockHooks:
             module = self.block.parts.get_submodule(tap.path)
             bare = self.family.padding is None and self.family.cache is None
             self.junctions[tap] = TensorHook(
-                tap, module, self.running, batch_first=self.batch_first, bare=bare
+                tap, module, self.running, layout=self.layout, bare=bare
             )
         return self.junctions[tap]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from torch import nn
 
-from depthpde.insertion.family import BlockParts, Family
+from depthpde.insertion.family import Stack
 from depthpde.insertion.hooks.block_hooks import BlockHooks
 
 PREFIX = "depthpde_insertion"
@@ -16,24 +16,32 @@ PREFIX = "depthpde_insertion"
 class InsertedLayers(nn.ModuleDict):
     """Every layer inserted into a model, by name."""
 
-    def __init__(self, family: Family, blocks: Sequence[BlockParts]) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.family = family
-        self.block_hooks = [BlockHooks(family, block) for block in blocks]
+        self.stacks: dict[str, Stack] = {}
+        self.hooks: dict[str, list[BlockHooks]] = {}
         self.switched: list[tuple[nn.Module, str, object]] = []
         self.causal = False
         """Whether the model was found, or said, to show no site its future."""
 
-    def attach(self, model: nn.Module) -> None:
+    @property
+    def block_hooks(self) -> list[BlockHooks]:
+        """The hooks of every block."""
+        return [each for hooks in self.hooks.values() for each in hooks]
+
+    def attach(self, model: nn.Module, stack: Stack) -> None:
         """Become the model's submodule, and set what must be set while something is inserted."""
-        if hasattr(model, PREFIX):
+        if not hasattr(model, PREFIX):
+            model.add_module(PREFIX, self)
+        if stack.name in self.stacks:
             return
+        self.stacks[stack.name] = stack
+        self.hooks[stack.name] = [BlockHooks(stack.family, block) for block in stack.blocks]
         for module in model.modules():
-            for name, value in self.family.switches:
+            for name, value in stack.family.switches:
                 if hasattr(module, name):
                     self.switched.append((module, name, getattr(module, name)))
                     setattr(module, name, value)
-        model.add_module(PREFIX, self)
 
     def discard(self, model: nn.Module, names: Iterable[str]) -> None:
         """Take layers out; with the last one, leave the model as it was."""
@@ -47,10 +55,10 @@ class InsertedLayers(nn.ModuleDict):
             delattr(model, PREFIX)
 
 
-def container(model: nn.Module, family: Family, blocks: Sequence[BlockParts]) -> InsertedLayers:
+def container(model: nn.Module, stack: Stack) -> InsertedLayers:
     """Return the container of a model, or one that is not attached yet."""
     own = getattr(model, PREFIX, None)
-    for block in blocks:
+    for block in stack.blocks:
         for hook in block.scope._forward_pre_hooks.values():
             wiring = getattr(hook, "__self__", None)
             if isinstance(wiring, BlockHooks) and (own is None or wiring not in own.block_hooks):
@@ -58,4 +66,20 @@ def container(model: nn.Module, family: Family, blocks: Sequence[BlockParts]) ->
                     "`model` must be the module that earlier insertions were made into, got "
                     f"{type(model).__name__}, a part or an owner of it; pass that same module"
                 )
-    return InsertedLayers(family, blocks) if own is None else own
+    return InsertedLayers() if own is None else own
+
+
+def held_stacks(model: nn.Module, name: str | None) -> list[Stack]:
+    """List the stacks that earlier insertions found by a run: layers in them would blur another.
+
+    Args:
+        model: The model.
+        name: The one that is meant; None for every.
+    """
+    own = getattr(model, PREFIX, None)
+    stacks = own.stacks.values() if isinstance(own, InsertedLayers) else ()
+    return [
+        each
+        for each in stacks
+        if each.family.traced and not each.family.single and name in (None, each.name)
+    ]

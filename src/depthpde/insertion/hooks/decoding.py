@@ -20,6 +20,8 @@ from torch import Tensor, nn
 from depthpde.shapes import Field, Mask, Segments
 
 ATTRIBUTE = "depthpde_memory"
+UNCOUNTED = -1
+"""How many sites a cache holds that keeps a state and no count of its sites: some."""
 
 
 class Sites(NamedTuple):
@@ -72,12 +74,15 @@ def advance(layer: nn.Module, new: Sites, *, cache: Any, seen: int, name: str) -
         layer: The causal layer.
         new: The new sites; their segments matter only where no site comes before.
         cache: The object that the model passes from call to call.
-        seen: How many sites the cache holds.
+        seen: How many sites the cache holds, or UNCOUNTED.
         name: The layer's name, its key in the memory.
     """
     memory = _memory_of(cache)
     length = new.field.shape[1]
-    window = _continued(memory.get(name), seen, name).sites.then(new) if seen > 0 else new
+    window = new
+    if seen != 0:
+        before = _continued(memory.get(name), seen, name)
+        seen, window = before.seen, before.sites.then(new)
     packed = {} if window.segments is None else {"segments": window.segments}
     out: Field = layer(window.field, valid_mask=window.valid, **packed)[:, -length:].contiguous()
     memory[name] = Trace(window.end(getattr(layer, "reach", None)), seen + length)
@@ -87,10 +92,11 @@ def advance(layer: nn.Module, new: Sites, *, cache: Any, seen: int, name: str) -
 def _continued(trace: Trace | None, seen: int, name: str) -> Trace:
     if trace is None:
         raise ValueError(
-            f"the cache holds {seen} tokens that {name!r} has never read; it was filled before the "
-            "insertion or by another model: start with an empty cache"
+            f"the cache holds {'some' if seen == UNCOUNTED else seen} tokens that {name!r} has "
+            "never read; it was filled before the insertion or by another model: start with an "
+            "empty cache"
         )
-    if trace.seen != seen:
+    if seen not in (trace.seen, UNCOUNTED):
         raise ValueError(
             f"the cache holds {seen} tokens but {name!r} has read {trace.seen}: the cache was cut "
             "back (assisted decoding does so); decode without an assistant, or use_cache=False"

@@ -77,28 +77,31 @@ def tensor_points(family: Family, position: Position, route: Route) -> tuple[Ten
 
 def _table(family: Family) -> dict[tuple[Position, Route], tuple[TensorPoint, ...]]:
     norms = tuple(TensorPoint(into(norm)) for norm in family.norms)
-    leaving = TensorPoint(family.exit)
+    entering, leaving = _entering(family), TensorPoint(family.exit)
+    inside: tuple[TensorPoint, ...] = norms
+    after_attention, after_ffn = norms[:1], norms[-1:]
     if family.norm is NormOrder.PRE:
-        inner = tuple(_inside(family, k) for k in range(1, len(family.norms)))
-        before_norm = (_entering(family), *inner)
-        after_attention, after_ffn = inner[0], leaving
-    else:
-        before_norm, after_attention, after_ffn = norms, norms[0], norms[-1]
+        count = 0 if family.parallel else len(family.norms)
+        between = tuple(_inside(family, k) for k in range(1, count))
+        inside = (entering, *between) if norms else ()
+        after_attention, after_ffn = between[:1], (leaving,)
     table = {
-        (Position.AFTER_EMBEDDING, Route.STREAM): (_entering(family),),
+        (Position.AFTER_EMBEDDING, Route.STREAM): (entering,),
         (Position.BEFORE_NORM, Route.BRANCH): norms,
-        (Position.BEFORE_NORM, Route.STREAM): before_norm,
-        (Position.AFTER_ATTENTION, Route.BRANCH): (TensorPoint(family.attention),),
-        (Position.AFTER_ATTENTION, Route.STREAM): (after_attention,),
-        (Position.AFTER_FFN, Route.BRANCH): (TensorPoint(family.ffn),),
-        (Position.AFTER_FFN, Route.STREAM): (after_ffn,),
+        (Position.BEFORE_NORM, Route.STREAM): inside,
+        (Position.AFTER_ATTENTION, Route.BRANCH): _at(family.attention),
+        (Position.AFTER_ATTENTION, Route.STREAM): after_attention,
+        (Position.AFTER_FFN, Route.BRANCH): _at(family.ffn),
+        (Position.AFTER_FFN, Route.STREAM): after_ffn,
         (Position.BETWEEN_BLOCKS, Route.STREAM): (leaving,),
+        (Position.IN_ATTENTION, Route.BRANCH): _at(family.values),
+        (Position.IN_HEADS, Route.BRANCH): _at(family.heads),
     }
-    if family.values is not None:
-        table[Position.IN_ATTENTION, Route.BRANCH] = (TensorPoint(family.values),)
-    if family.heads is not None:
-        table[Position.IN_HEADS, Route.BRANCH] = (TensorPoint(family.heads),)
-    return table
+    return {where: points for where, points in table.items() if points}
+
+
+def _at(tap: Tap | None) -> tuple[TensorPoint, ...]:
+    return () if tap is None else (TensorPoint(tap),)
 
 
 def _entering(family: Family) -> TensorPoint:

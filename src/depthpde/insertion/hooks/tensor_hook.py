@@ -6,15 +6,17 @@ to the copies of its layers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from depthpde.insertion.family import Plane, Side, Tap
 from depthpde.insertion.hooks.call import Call, Running
 from depthpde.insertion.hooks.decoding import Sites, advance
+from depthpde.insertion.layout import FieldLayout
 from depthpde.insertion.recorder import argument_names
 from depthpde.shapes import Field
 
@@ -48,14 +50,14 @@ class TensorHook:
         tap: The tensor.
         module: The module that it enters or leaves.
         running: The calls of the block.
-        batch_first: Whether fields are [batch, length, dim].
+        layout: The axes of the block's fields.
         bare: Whether the block's call brings neither mask nor cache.
     """
 
     def __init__(
-        self, tap: Tap, module: nn.Module, running: Running, *, batch_first: bool, bare: bool
+        self, tap: Tap, module: nn.Module, running: Running, *, layout: FieldLayout, bare: bool
     ) -> None:
-        self.tap, self.running, self.batch_first, self.bare = tap, running, batch_first, bare
+        self.tap, self.running, self.layout, self.bare = tap, running, layout, bare
         self.placed: list[HookedLayer] = []
         self.joins: list[str] = []  # carried layers whose change is added here
         self.settles: list[str] = []  # those of them for which this is the last place
@@ -74,9 +76,23 @@ class TensorHook:
 
     def after(self, module: nn.Module, args: tuple[Any, ...], output: Any) -> Any:
         """Replace what leaves the module."""
+        if isinstance(output, PackedSequence):
+            return self._packed(output)
+        if isinstance(output, tuple) and isinstance(output[0], PackedSequence):
+            return (self._packed(output[0]), *output[1:])
         if isinstance(output, tuple):
             return (self.through(output[0]), *output[1:])
         return self.through(output)
+
+    def _packed(self, packed: PackedSequence) -> PackedSequence:
+        """Act on the sequences of a recurrent network, none of which is as long as another."""
+        u, lengths = pad_packed_sequence(packed, batch_first=True)
+        sites = torch.arange(u.shape[1], device=u.device)
+        call = replace(self._running_call(), valid=sites < lengths.to(u.device)[:, None])
+        out = pack_padded_sequence(
+            self._act(u, call), lengths, batch_first=True, enforce_sorted=False
+        )
+        return packed._replace(data=out.data)
 
     def through(self, tensor: Tensor) -> Tensor:
         """Take a tensor through the junction, whatever its layout."""
@@ -89,28 +105,23 @@ class TensorHook:
         call = self._running_call()
         if tensor.ndim == 2 and call.sites is not None:
             return self._unflattened(tensor, call, call.sites)
-        if tensor.ndim == 2:
-            return self._act(tensor[None], call)[0]
-        if self.batch_first:
-            return self._act(tensor, call)
-        return self._act(tensor.transpose(0, 1), call).transpose(0, 1).contiguous()
+        return self.layout.back(self._act(self.layout.field(tensor), call), tensor)
 
     def _unflattened(self, tensor: Tensor, call: Call, sites: tuple[int, int]) -> Tensor:
         """Act on a tensor whose block runs a part of itself on [batch · length, dim].
 
         Taken for one long sequence, it would let the end of one mix with the next one's start.
         """
-        order = sites if self.batch_first else (sites[1], sites[0])
         if tensor.shape[0] != sites[0] * sites[1]:
             raise ValueError(
                 f"{self.tap.path!r} must carry the {sites[0]} × {sites[1]} sites of its block's "
                 f"call where something is inserted, got {tensor.shape[0]} rows; choose another "
                 "position, or describe the block's tensors with family="
             )
-        u = tensor.reshape(*order, tensor.shape[1])
-        u = u if self.batch_first else u.transpose(0, 1)
-        out = self._act(u, call)
-        return (out if self.batch_first else out.transpose(0, 1)).flatten(0, 1)
+        first = self.layout is not FieldLayout.LBC
+        u = tensor.reshape(*(sites if first else sites[::-1]), tensor.shape[1])
+        out = self._act(u if first else u.transpose(0, 1), call)
+        return (out if first else out.transpose(0, 1)).flatten(0, 1)
 
     def _act(self, u: Field, call: Call) -> Field:
         if self.joins and call.pending is not None:
