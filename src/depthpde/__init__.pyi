@@ -5,6 +5,8 @@ A public name is one line. `name = OTHER` publishes a constant under a shorter n
 
 from depthpde import measures as measures
 from depthpde import testing as testing
+from depthpde.comparison.compare import compare as compare
+from depthpde.comparison.report import ComparisonReport as ComparisonReport
 from depthpde.data.batching import Batches as Batches
 from depthpde.data.batching import Cursor as Cursor
 from depthpde.data.catalog import load as load
