@@ -33,6 +33,7 @@ ELSEWHERE = {
     ),
     "cli": {"subject": "cli/test_doctor.py"},
     "comparison": {"entrant": "comparison/test_report.py"},
+    "demo": {"demo": "cli/test_demo.py"},
     "data": {"drawing": "data/test_counter.py", "task": "data/test_tasks.py"},
     "data/recipes": {
         "listops_trees": "data/recipes/test_listops.py",

@@ -31,6 +31,7 @@ from depthpde.insertion.family import Padding as Padding
 from depthpde.insertion.family import into as into
 from depthpde.insertion.family import out_of as out_of
 from depthpde.insertion.insert import insert as insert
+from depthpde.insertion.insert_from import insert_from as insert_from
 from depthpde.insertion.insertion import Insertion as Insertion
 from depthpde.isolation.answer import Answer as Answer
 from depthpde.isolation.answer import Isolation as Isolation

@@ -7,4 +7,4 @@ def test_the_page_is_one_small_file(compared, tmp_path):
     assert page.count("<svg") == 3
     assert "What was found" in page
     assert "http" not in page.replace("http://www.w3.org", "").replace("http-equiv", "")
-    assert page.index("seeds=6") < page.index("<table")
+    assert page.index("seeds=7") < page.index("<table")

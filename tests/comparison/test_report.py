@@ -45,6 +45,19 @@ def test_several_variants_are_corrected_for_their_number():
     assert among > alone
 
 
+@pytest.mark.parametrize(("variants", "least"), [(1, 6), (2, 7), (3, 7), (4, 8)])
+def test_the_least_pairs_are_those_with_which_the_correction_can_be_passed(variants, least):
+    noise = (0.001, -0.002, 0.003, -0.001, 0.002, -0.003, 0.004, -0.004)
+    base = [2.0 + 0.01 * k for k in range(least)]
+    better = [b - 0.3 + n for b, n in zip(base, noise, strict=False)]
+    found = report(base, *[better] * variants)
+    assert found.least_pairs == least
+    assert {found.verdict(f"v{k + 1}") for k in range(variants)} == {"better"}
+    if least > 6:
+        fewer = report(base[:-1], *[better[:-1]] * variants)
+        assert fewer.verdict("v1") == "inconclusive"
+
+
 def test_more_accuracy_is_better():
     found = report([50.0] * 6, [60.0, 61.0, 62.0, 60.5, 61.5, 62.5], endpoint=Endpoint.ACCURACY)
     assert found.verdict("v1") == "better"

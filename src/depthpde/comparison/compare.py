@@ -55,7 +55,8 @@ def compare(
         gain of a variant = its score − the first one's, seed by seed
 
     Sizes and rates follow the task. What is recorded in `out` is not computed again, so that more
-    seeds or another variant cost what is new. Six pairs are the least that can carry a verdict.
+    seeds or another variant cost what is new. One variant needs six pairs to carry a verdict, two
+    need seven.
 
     >>> x, y = torch.randn(40, 12).cumsum(1), [0, 1] * 20
     >>> task = dp.Task.from_arrays("walks", x, y)

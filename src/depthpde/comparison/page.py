@@ -19,6 +19,8 @@ from depthpde.records.verdicts import Verdict
 if TYPE_CHECKING:
     from markupsafe import Markup
 
+DIGITS = {Endpoint.ACCURACY: 1, Endpoint.LOSS: 3}
+"""Decimals of a score."""
 MARKS = {"better": "+", "worse": "−", "the same": "=", "inconclusive": "?"}
 
 
@@ -92,6 +94,7 @@ def gains_figure(report: Compared) -> str:
                 role=each.role,
                 points=gains,
                 title=found.sentence(),
+                digits=DIGITS[report.endpoint],
             )
         )
     title = f"Gain over {report.entrants[0].label}, pair by pair"

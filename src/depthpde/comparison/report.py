@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,17 +11,16 @@ from typing import Any
 
 from depthpde import __version__
 from depthpde.comparison.entrant import Entrant
-from depthpde.comparison.page import render_page
+from depthpde.comparison.page import DIGITS, render_page
 from depthpde.files import write_whole
 from depthpde.pages.formatting import counted, format_interval, signed
 from depthpde.pages.table import Table, TableEntry
 from depthpde.records.evidence import SEEDS
 from depthpde.records.scores import Endpoint
 from depthpde.records.statistics.paired import holm
-from depthpde.records.verdicts import Hypothesis, Outcome, Verdict, judge, with_p
+from depthpde.records.verdicts import LEVEL, Hypothesis, Outcome, Verdict, judge, with_p
 
 UNITS = {Endpoint.ACCURACY: "points", Endpoint.LOSS: "nats"}
-DIGITS = {Endpoint.ACCURACY: 1, Endpoint.LOSS: 3}
 MARGINS = {Endpoint.ACCURACY: 0.5, Endpoint.LOSS: 0.01}
 """Below which a difference does not matter, chosen before looking."""
 WORDS = {
@@ -65,6 +65,14 @@ class ComparisonReport:
         """Pairs of the variant that has the fewest."""
         return min((len(self.gains(each)) for each in self.entrants[1:]), default=0)
 
+    @property
+    def least_pairs(self) -> int:
+        """The fewest pairs that can carry a verdict, corrected for the number of variants m.
+
+        m · 2^(1 − n) ≤ 5 %,    and six in any case
+        """
+        return max(SEEDS, 1 + math.ceil(math.log2(max(1, len(self.entrants) - 1) / LEVEL)))
+
     def gains(self, entrant: Entrant) -> dict[int, float]:
         """Return seed → gain over the baseline."""
         side = -1.0 if self.endpoint is Endpoint.LOSS else 1.0
@@ -101,10 +109,10 @@ class ComparisonReport:
     def advice(self) -> str:
         """Say what to do next."""
         kept = "; what is recorded is not computed again" if self.results else ""
-        if self.pairs < SEEDS:
+        if self.pairs < self.least_pairs:
             return (
-                f"{counted(self.pairs, 'pair')} cannot carry a verdict, {SEEDS} can: call it again "
-                f"with seeds={SEEDS}{kept}"
+                f"{counted(self.pairs, 'pair')} cannot carry a verdict, {self.least_pairs} can: "
+                f"call it again with seeds={self.least_pairs}{kept}"
             )
         if any(each.outcome is Outcome.INCONCLUSIVE for each in self.verdicts.values()):
             return f"more seeds narrow what is inconclusive{kept}"

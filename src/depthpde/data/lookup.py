@@ -96,6 +96,7 @@ def _stored(source: str, state: tuple[tuple[str, int, int], ...]) -> Task:
 
 def _prepared(folder: Path) -> Task:
     manifest = read_manifest(folder)
+    counted = "tokens" if manifest["kind"] == TaskKind.LANGUAGE else "examples"
     return Task(
         name=manifest["task"],
         title=str(manifest.get("title", "")),
@@ -104,7 +105,7 @@ def _prepared(folder: Path) -> Task:
         length=manifest["length"],
         vocabulary=manifest["vocabulary"],
         classes=manifest["classes"],
-        splits={name: each.get("examples", 0) for name, each in manifest["splits"].items()},
+        splits={name: each[counted] for name, each in manifest["splits"].items()},
         recipe=lambda task, request, writer: _copy(folder, request, writer),
         shift=manifest["shift"],
         grid=tuple(manifest["grid"]) if manifest.get("grid") else None,

@@ -62,6 +62,7 @@ def probe(
         model: One of our models, or one of a family that `insertion` knows.
         batch: What the model is called with: one tensor, or its positional or named arguments.
         labels: The right answers: class of each sequence, or token of each site; for gradients.
+            Those of a batch that has ``labels`` are found.
         loss: Takes the output (and the labels, if given) and gives the loss instead.
         family: The description of a family that is not known.
         groups: Which measures: out of drift, rank, energy, attention, coupling, spectrum; and
@@ -78,6 +79,8 @@ def probe(
         check_name("groups", name, (*GROUPS, *ON_REQUEST))
     args, named = arguments(batch)
     check_batch(model, (*args, *named.values()), name="batch")
+    if labels is None and loss is None and isinstance(named.get("labels"), Tensor):
+        labels = named.pop("labels")  # as Hugging Face's collators hand them over
     body = model_map(model, family)
     with_gradients = labels is not None or loss is not None
     if labels is not None and loss is None and takes_labels(model):

@@ -119,7 +119,16 @@ def insert(
         )
     names = {id(module): name for name, module in model.named_modules()}
     matches = [_match(names, plan) for plan in plans]
-    return Insertion(model, inserted, where, chosen, matches)
+    made = Insertion(model, inserted, where, chosen, matches)
+    made.recipe = {
+        "position": where.value,
+        "layer": layer,
+        "route": chosen.value,
+        "blocks": None if blocks is None else list(blocks),
+        "causal": causal,
+        "initial_ratio": initial_ratio,
+    }
+    return made
 
 
 def _check_can_hold(model: nn.Module) -> None:
