@@ -4,7 +4,7 @@ import pytest
 
 from depthpde.comparison.entrant import Entrant
 from depthpde.comparison.report import ComparisonReport
-from depthpde.demo.look import Look
+from depthpde.demo.look import PretrainedLook
 from depthpde.demo.page import headline, render_page, title
 from depthpde.demo.text import CONTROL, OURS, PLAIN
 from depthpde.records.learning_curves import join
@@ -42,7 +42,7 @@ def test_missing_runs_are_said():
 
 
 def test_the_page_opens_with_picture_verdict_and_what_next():
-    page = render_page(report(0.1), Look(missing="not here: pip install x"))
+    page = render_page(report(0.1), PretrainedLook(missing="not here: pip install x"))
     assert len(page) < 1_000_000
     assert page.index("better") < page.index("<svg") < page.index("What to do next")
     assert "pip install x" in page

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from depthpde.comparison.entrant import recorded
 from depthpde.comparison.report import ComparisonReport
-from depthpde.demo.look import Look, look
+from depthpde.demo.look import PretrainedLook, look
 from depthpde.demo.page import headline, render_page
 from depthpde.demo.text import SEEDS, UPDATES, plan
 from depthpde.files import write_whole
@@ -29,7 +29,7 @@ PAGE = "demo.html"
 class Demo:
     """What the demo showed."""
 
-    seen: Look
+    seen: PretrainedLook
     report: ComparisonReport
     headline: str
     page: Path

@@ -23,7 +23,7 @@ SENTENCES = [
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Look:
+class PretrainedLook:
     """What was seen of the pretrained model."""
 
     diagnosis: Diagnosis | None = None
@@ -32,12 +32,12 @@ class Look:
     """Why there is nothing, and what to do; empty where there is something."""
 
 
-def look() -> Look:
+def look() -> PretrainedLook:
     """Diagnose and audit MiniLM; where its package is not installed, say how to get it."""
     folder = find_files()
     if folder is None:
-        return Look(missing=f"MiniLM is not installed; to see a real model: {HOW}")
+        return PretrainedLook(missing=f"MiniLM is not installed; to see a real model: {HOW}")
     model = load_minilm(folder)
     batch = tokenize(SENTENCES, folder)
     with threads(1):  # many small products: more threads wait for each other
-        return Look(diagnosis=diagnose(model, batch), audit=audit(model, batch))
+        return PretrainedLook(diagnosis=diagnose(model, batch), audit=audit(model, batch))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from depthpde.comparison.page import curves_figure, gains_figure, ratio_figures
 from depthpde.comparison.report import ComparisonReport
-from depthpde.demo.look import Look
+from depthpde.demo.look import PretrainedLook
 from depthpde.demo.text import CONTROL, OURS, PLAIN
 from depthpde.doctor.page import MARKS as GRADES
 from depthpde.doctor.verdict import one_a_row
@@ -49,7 +49,7 @@ def headline(report: ComparisonReport) -> str:
     )
 
 
-def render_page(report: ComparisonReport, seen: Look) -> str:
+def render_page(report: ComparisonReport, seen: PretrainedLook) -> str:
     """Render the demo as one self-contained HTML page.
 
     Args:
