@@ -31,11 +31,11 @@ IDS = {
     "discretization": ("7b20391dfc4d947d", "6fd3df91cd398157", "2554adad3c962c92"),
     "depth_limit": ("505c1734cc705cd4", "8f4a83929e48e6f2", "404e407fa2893b4a"),
     "architectures": ("661dd7667444d548", "01cbdbe0f7fab015", "811a4219a37e1df6"),
-    "pathfinder": ("0a491cdabafcd3e2", "cc2186aee952bd6c", "cc2186aee952bd6c"),
-    "stencil": ("a207cfdb7f6f5239", "2de6b5f6202799dd", "2de6b5f6202799dd"),
-    "medium": ("6e29a1d7079a0747", "627905bcfd3b370d", "627905bcfd3b370d"),
-    "noise": ("bbb14e36e68b2177", "f34b21fe67960160", "f34b21fe67960160"),
-    "few-data": ("383e80768d6ba52c", "37b7bb21d8329b3f", "37b7bb21d8329b3f"),
+    "pathfinder": ("6ef13ad2bb5516c0", "cc2186aee952bd6c", "cc2186aee952bd6c"),
+    "stencil": ("55989a179f03650e", "2de6b5f6202799dd", "2de6b5f6202799dd"),
+    "medium": ("b40465700161fd5d", "627905bcfd3b370d", "627905bcfd3b370d"),
+    "noise": ("821e2ab1173b229a", "f34b21fe67960160", "f34b21fe67960160"),
+    "few-data": ("794a162fe3a24fa9", "37b7bb21d8329b3f", "37b7bb21d8329b3f"),
 }
 """Name → digest of every cell of its plan at each scale, and of the id of its run."""
 
