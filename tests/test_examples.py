@@ -62,6 +62,7 @@ def test_the_example_of_a_public_name_runs(name, place, monkeypatch):
 
 INDIRECT = {
     "BlowUpError": "raised",
+    "ComparisonReport": "returned by compare",
     "DepthProfile": "returned by probe",
     "Diagnosis": "returned by diagnose",
     "Evidence": "returned by gather",

@@ -32,6 +32,8 @@ ELSEWHERE = {
         "isolation/test_faults.py",  # every question finds its seeded faults there
     ),
     "cli": {"subject": "cli/test_doctor.py"},
+    "comparison": {"entrant": "comparison/test_report.py"},
+    "demo": {"demo": "cli/test_demo.py"},
     "data": {"drawing": "data/test_counter.py", "task": "data/test_tasks.py"},
     "data/recipes": {
         "listops_trees": "data/recipes/test_listops.py",

@@ -5,6 +5,8 @@ A public name is one line. `name = OTHER` publishes a constant under a shorter n
 
 from depthpde import measures as measures
 from depthpde import testing as testing
+from depthpde.comparison.compare import compare as compare
+from depthpde.comparison.report import ComparisonReport as ComparisonReport
 from depthpde.data.batching import Batches as Batches
 from depthpde.data.batching import Cursor as Cursor
 from depthpde.data.catalog import load as load
@@ -29,6 +31,7 @@ from depthpde.insertion.family import Padding as Padding
 from depthpde.insertion.family import into as into
 from depthpde.insertion.family import out_of as out_of
 from depthpde.insertion.insert import insert as insert
+from depthpde.insertion.insert_from import insert_from as insert_from
 from depthpde.insertion.insertion import Insertion as Insertion
 from depthpde.insertion.layout import FieldLayout as FieldLayout
 from depthpde.isolation.answer import Answer as Answer

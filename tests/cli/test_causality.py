@@ -49,13 +49,21 @@ def test_a_clean_model_exits_0(here: Path, capsys: pytest.CaptureFixture[str]) -
 
 
 def test_a_leaking_model_exits_1_and_names_the_module(here, capsys) -> None:
-    assert main(["causality", "--python", "causality_models:leaking"]) == 1
+    assert main(["causality", "--python", "causality_models:leaking", "--causal"]) == 1
     assert "leaks through 1 (Diffusion)" in capsys.readouterr().out
 
 
+def test_a_model_that_is_not_meant_to_be_causal_is_no_failure(here, capsys) -> None:
+    assert main(["causality", "--python", "causality_models:leaking"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("not causal, and not meant to be")
+    assert "--causal" in said
+
+
 def test_json_holds_the_verdict(here, capsys) -> None:
-    assert main(["causality", "--python", "causality_models:fed", "--json"]) == 1
+    assert main(["causality", "--python", "causality_models:fed", "--json", "--causal"]) == 1
     told = json.loads(capsys.readouterr().out)
+    assert told["meant_causal"] is True
     assert told["leaks"] is True
     assert told["length"] == 5
 
@@ -69,7 +77,7 @@ def test_a_saved_hugging_face_model_is_checked(here, capsys) -> None:
     sizes = {"hidden_size": 16, "intermediate_size": 16, "num_attention_heads": 2}
     BertModel(BertConfig(vocab_size=29, num_hidden_layers=1, **sizes)).save_pretrained("bert")
     assert main(["causality", "--hf", "gpt2", "--length", "9"]) == 0
-    assert main(["causality", "--hf", "bert", "--length", "9"]) == 1
+    assert main(["causality", "--hf", "bert", "--length", "9", "--causal"]) == 1
     assert "encoder.layer.0.attention.self" in capsys.readouterr().out
 
 

@@ -196,7 +196,6 @@ def test_a_divergence_is_told_as_a_result(command, capsys):
         (["train", "listops-mini", "--protocol", "lra-2020"], "says nothing about listops-mini"),
         (["train", "listops-mini", "--device", "tpu9"], "`--device` must be cpu or cuda"),
         (["train"], "`task` must be named"),
-        (["train", "text"], "`preset` must be named for text"),
         (["train", "--config", "none.json"], "none.json does not exist"),
     ],
 )

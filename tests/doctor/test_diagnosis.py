@@ -232,3 +232,21 @@ def heads(rows):
     sign = symptoms(made({"attention.entropy": rows}))[Condition.ENTROPY]
     assert isinstance(sign, Symptom)
     return sign
+
+
+def test_labels_inside_a_batch_are_found():
+    from depthpde.models.classifier import Classifier
+    from depthpde.models.config import ModelConfig
+
+    model = Classifier(ModelConfig(dim=16, vocabulary=9, length=12, classes=3))
+    tokens = torch.randint(1, 9, (4, 12), generator=torch.Generator().manual_seed(0))
+    inside = diagnose(model, {"inputs": tokens, "labels": torch.tensor([0, 1, 0, 1])})
+    apart = diagnose(model, tokens, labels=torch.tensor([0, 1, 0, 1]))
+    assert "gradients" not in inside.unmeasured
+    name = "gradient.amplification"
+    assert inside.trajectory[name].values == apart.trajectory[name].values
+
+
+def test_a_notebook_shows_what_is_printed(healthy):
+    assert healthy._repr_html_().startswith("<pre>")
+    assert "<script>" not in healthy._repr_html_()

@@ -19,8 +19,16 @@ def test_grey_levels_are_mapped_from_minus_one_to_one():
     assert torch.equal(layer(torch.tensor([[[0], [51], [255]]])), whole)
 
 
+def test_channels_of_a_site_are_mapped_together():
+    enter = PixelEmbedding(1, 8, channels=3)
+    values = torch.randn(2, 5, 3)
+    torch.testing.assert_close(enter(values), values @ enter.map.weight.T + enter.map.bias)
+    with pytest.raises(ValueError, match=r"\[batch, length, 3\], got \[2, 5\]"):
+        enter(values[..., 0])
+
+
 def test_refuses_pixels_with_colours():
-    with pytest.raises(ValueError, match=r"`pixels` must be \[batch, length\].*got \[2, 5, 3\]"):
+    with pytest.raises(ValueError, match=r"`pixels` must be \[batch, length, 1\].*got \[2, 5, 3\]"):
         PixelEmbedding(256, 4)(torch.zeros(2, 5, 3))
 
 

@@ -12,7 +12,8 @@ from papers.invented import evidence, judge
 
 def test_a_scale_has_its_own_number_of_seeds_and_tasks_can_be_chosen():
     placement, architectures = EXPERIMENTS["placement"], EXPERIMENTS["architectures"]
-    assert placement.plan(Scale.QUICK).seeds == tuple(range(6))
+    assert placement.plan(Scale.QUICK).seeds == (0, 1)
+    assert placement.plan(Scale.MINI).seeds == tuple(range(6))
     assert architectures.plan(Scale.MINI).seeds == tuple(range(10))
     chosen = placement.plan(Scale.QUICK, seeds=[7], tasks=["text-mini"])
     assert (chosen.seeds, list(chosen.bases)) == ([7], ["text-mini"])

@@ -21,21 +21,21 @@ from papers.invented import evidence, judge
 WITH_RUNS = [name for name, each in EXPERIMENTS.items() if each.variants]
 RESULTS = Path(__file__).parents[2] / "results"
 IDS = {
-    "placement": ("2dd5332baf127ad0", "6b4a536ee27afb55", "43f5b336b266bb4f"),
-    "multiscale": ("3ab23182a8604e48", "5650fcae10a98a93", "a450834ed7ce30e9"),
-    "multiscale-positions": ("453ec7f59c5d27ed", "0db440cefd919664", "7faa16494b8e6f78"),
-    "positional": ("b98a3ff24da1e724", "886de0998153e93e", "6e64c58a378106a8"),
-    "ways": ("40b0648eaa4d0ce4", "09cc5f390198b6f9", "81c848db567c1aa0"),
-    "commutation": ("580de37b60ce63a6", "dff3dd2ed0a03a87", "942fb3dad722fb05"),
+    "placement": ("f55161fe57777400", "6b4a536ee27afb55", "43f5b336b266bb4f"),
+    "multiscale": ("b0c2685222b14d76", "5650fcae10a98a93", "a450834ed7ce30e9"),
+    "multiscale-positions": ("a033f94e990de8ce", "0db440cefd919664", "7faa16494b8e6f78"),
+    "positional": ("e9bc6758beaa2e69", "886de0998153e93e", "6e64c58a378106a8"),
+    "ways": ("9e269499d6549b27", "09cc5f390198b6f9", "81c848db567c1aa0"),
+    "commutation": ("64669960f8794ab0", "dff3dd2ed0a03a87", "942fb3dad722fb05"),
     "stabilization": ("84e11f236479cc49", "7f4e4e8d6f67ac63", "4e1c45cb69188bc4"),
     "discretization": ("7b20391dfc4d947d", "6fd3df91cd398157", "2554adad3c962c92"),
     "depth_limit": ("505c1734cc705cd4", "8f4a83929e48e6f2", "404e407fa2893b4a"),
-    "architectures": ("f00b229b18287c87", "01cbdbe0f7fab015", "811a4219a37e1df6"),
-    "pathfinder": ("0a491cdabafcd3e2", "cc2186aee952bd6c", "cc2186aee952bd6c"),
-    "stencil": ("a207cfdb7f6f5239", "2de6b5f6202799dd", "2de6b5f6202799dd"),
-    "medium": ("6e29a1d7079a0747", "627905bcfd3b370d", "627905bcfd3b370d"),
-    "noise": ("bbb14e36e68b2177", "f34b21fe67960160", "f34b21fe67960160"),
-    "few-data": ("383e80768d6ba52c", "37b7bb21d8329b3f", "37b7bb21d8329b3f"),
+    "architectures": ("661dd7667444d548", "01cbdbe0f7fab015", "811a4219a37e1df6"),
+    "pathfinder": ("6ef13ad2bb5516c0", "cc2186aee952bd6c", "cc2186aee952bd6c"),
+    "stencil": ("55989a179f03650e", "2de6b5f6202799dd", "2de6b5f6202799dd"),
+    "medium": ("b40465700161fd5d", "627905bcfd3b370d", "627905bcfd3b370d"),
+    "noise": ("821e2ab1173b229a", "f34b21fe67960160", "f34b21fe67960160"),
+    "few-data": ("794a162fe3a24fa9", "37b7bb21d8329b3f", "37b7bb21d8329b3f"),
 }
 """Name → digest of every cell of its plan at each scale, and of the id of its run."""
 

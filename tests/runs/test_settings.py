@@ -5,7 +5,7 @@ import pytest
 
 from depthpde.data.tasks import TASKS
 from depthpde.runs.presets import PRESETS, preset
-from depthpde.runs.settings import build_run, describe, read_change, read_settings
+from depthpde.runs.settings import build_run, describe, read_change, read_settings, usual_preset
 
 yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
 
@@ -120,7 +120,6 @@ def test_a_value_is_json_or_else_text(text, value):
         ({"task": "listops-mni"}, "`task` must be one of.*did you mean 'listops-mini'"),
         ({"task": None}, "`task` must be named"),
         ({"preset_name": "minni"}, "did you mean 'mini'"),
-        ({"task": "text"}, "`preset` must be named for text.*nystrom-2021, lra-2020, amos-2023"),
         ({"changes": ["model.dimm=3"]}, "did you mean 'dim'"),
         ({"changes": ["training.lerning_rate=3"]}, "did you mean 'learning_rate'"),
         ({"changes": ["trainng.updates=3"]}, r"`setting` must be one of .*got 'trainng.updates'"),
@@ -179,3 +178,10 @@ def test_yaml_without_its_library_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "yaml", None)
     with pytest.raises(ValueError, match="needs PyYAML to be read; use pip install pyyaml"):
         read_settings(written(tmp_path, "a: 1", "a.yaml"))
+
+
+def test_a_full_task_without_a_preset_takes_the_usual_one():
+    assert usual_preset("text") == "nystrom-2021"
+    assert usual_preset("text-mini") == "mini"
+    assert usual_preset("mnist") == "none"
+    assert build_run("text") == build_run("text", preset_name="nystrom-2021")

@@ -152,3 +152,11 @@ def test_workers_end_with_the_pool(run, prepared, tmp_path):
 def test_a_pool_needs_workers(tmp_path):
     with pytest.raises(ValueError, match="`workers` must be at least 1, got 0"):
         Pool(Folders(tmp_path), 0)
+
+
+@pytest.mark.parametrize(("asked", "got"), [("3", 3), ("2,1", 2), ("", 1), ("many", 1)])
+def test_the_persons_own_number_of_threads_is_respected(asked, got, tmp_path, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", asked)
+    pool = Pool(Folders(tmp_path), workers=10_000)
+    assert pool.threads == got
+    assert Pool(Folders(tmp_path), workers=1, threads=5).threads == 5

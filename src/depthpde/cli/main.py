@@ -27,10 +27,11 @@ from depthpde.cli import (
     verify,
 )
 from depthpde.cli.experiments import protocol, reproduce, sweep
+from depthpde.cli.shell import completion
 from depthpde.errors import check_name, nearest
 
 EXAMPLES = """examples:
-  depthpde demo                                             four small models, a table, a page
+  depthpde demo                                             a real model, three small ones, a page
   depthpde train listops-mini --position after_embedding    Ctrl-C saves, the same goes on
   depthpde doctor --hf PATH                                 what goes wrong inside a model
   depthpde report RESULTS                                   what a folder of runs has shown
@@ -53,6 +54,7 @@ VERBS = {
     "verify": verify,
     "bench": bench,
     "env": env,
+    "completion": completion,
 }
 
 
@@ -114,7 +116,7 @@ def parser() -> argparse.ArgumentParser:
         )
         module.configure(verb)
         verb.add_argument("--debug", action="store_true", help="show the traceback of an error")
-        verb.set_defaults(run=module.run)
+        verb.set_defaults(run=module.run, top=top)
     return top
 
 

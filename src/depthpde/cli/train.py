@@ -77,7 +77,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _chosen(args: argparse.Namespace) -> RunConfig:
-    from depthpde.runs.settings import build_run
+    from depthpde.data.tasks import TASKS
+    from depthpde.runs.settings import NONE, build_run, usual_preset
 
     settings = {
         "model.positions": args.position,
@@ -93,6 +94,13 @@ def _chosen(args: argparse.Namespace) -> RunConfig:
         said["pretraining"] = None
     elif args.pretrain is not None:
         said["pretraining.objective"] = args.pretrain
+    if args.preset is None and args.config is None and args.task in TASKS:
+        name = usual_preset(args.task)
+        if name != "mini":
+            print(
+                f"settings of the preset {name}; --preset names another, {NONE} for none",
+                file=sys.stderr,
+            )
     chosen = build_run(
         args.task, preset_name=args.preset, file=args.config, settings=said, changes=args.changes
     )
@@ -206,7 +214,9 @@ def _lines(record: Record, known: bool) -> list[str]:
     if result["status"] == "diverged":
         lines.append(f"diverged: {result['reason']}")
     if result["test"] is not None:
-        lines.append(f"test       {_test(result['test'], record.task)}")
+        lines.append(
+            f"test       {_test(result['test'], record.task, record.config.get('source'))}"
+        )
         lines += _trivial(result)
     if result["validation"] is not None:
         best = result["validation"]
@@ -218,13 +228,13 @@ def _lines(record: Record, known: bool) -> list[str]:
     return [*lines, f"record     {record.folder}"]
 
 
-def _test(test: Mapping[str, Any], task: str) -> str:
+def _test(test: Mapping[str, Any], task: str, source: str | None) -> str:
     """Return the accuracy with the half-width of its 95 % interval for drawing the examples."""
-    from depthpde.data.tasks import TASKS
+    from depthpde.data.lookup import find_task
 
     half = _half_width(test)
     found = f"{test['accuracy']:.1f} % ± {half:.1f} of {test['targets']:,}"
-    if TASKS[task].kind == "language":
+    if find_task(task, source).kind == "language":
         return f"{found} next bytes, {test['loss'] / 0.6931471805599453:.3f} bits a byte"
     return found
 

@@ -33,7 +33,7 @@ class Batch:
     """One batch on the CPU, or wherever ``to`` moved it."""
 
     tokens: Tensor
-    """[batch, length] token ids; 0 where padded, for sequences."""
+    """[batch, length] token ids, 0 where padded; [batch, length, channels] for real numbers."""
     valid_mask: Tensor | None
     """[batch, length] True = real token; None for windows of a text, which have no padding."""
     labels: Tensor
@@ -187,7 +187,9 @@ class Batches:
 
         split = self.split
         starts, ends = split.offsets[sequences], split.offsets[sequences + 1]
-        tokens = np.zeros((len(sequences), width), dtype=np.int64)
+        shape: tuple[int, ...] = (len(sequences), width)
+        shape += () if split.channels is None else (split.channels,)
+        tokens = np.zeros(shape, dtype=np.int64 if split.channels is None else np.float32)
         for row, start, end in zip(tokens, starts.tolist(), ends.tolist(), strict=True):
             row[: end - start] = split.tokens[start:end]
         valid = np.arange(width) < (ends - starts)[:, None]

@@ -84,7 +84,7 @@ def prepare(
     request = Request(
         data=data or default_data(), rules=rules, seed=seed, workers=workers, check=check, log=log
     )
-    with Writer(folder_of(known.name, out or default_out(), protocol)) as writer:
+    with Writer(folder_of(known.stored_as, out or default_out(), protocol)) as writer:
         known.recipe(changed, request, writer)
         return writer.finish(_header(changed, request, writer))
 
@@ -102,7 +102,7 @@ def load(task: str | Task, split: str, *, out: Path | None = None, protocol: str
     """
     known = _task(task)
     rules_of(known.name, known.family, protocol, mini=known.mini)
-    folder = folder_of(known.name, out or default_out(), protocol)
+    folder = folder_of(known.stored_as, out or default_out(), protocol)
     manifest = read_manifest(folder)
     if manifest.get("generator") != known.generator:
         raise ValueError(
@@ -203,4 +203,4 @@ def _header(task: Task, request: Request, writer: Writer) -> dict[str, Any]:
         "classes": task.classes,
         "shift": task.shift,
         "grid": list(task.grid) if task.grid else None,
-    }
+    } | ({} if task.channels is None else {"channels": task.channels})

@@ -12,7 +12,7 @@ import numpy as np
 
 from depthpde.data.source import digest
 from depthpde.data.task import TaskKind
-from depthpde.data.writer import DOCUMENTS, FORMAT, MANIFEST, TYPES, Array
+from depthpde.data.writer import DOCUMENTS, FORMAT, INPUTS, MANIFEST, TYPES, Array
 from depthpde.errors import check_name
 from depthpde.files import file_digest, read_json
 
@@ -47,13 +47,15 @@ class Split:
     classes: int
     """Number of labels."""
     tokens: Array
-    """All symbols end to end."""
+    """All symbols end to end; [sites, channels] where they are real numbers."""
     offsets: Array
     """Where each sequence starts, and the end."""
     labels: Array | None
     """One for each example."""
     pairs: Array | None
     """[examples, 2] document numbers of a pair task."""
+    channels: int | None = None
+    """Real numbers at each site; None for symbols."""
 
     def __len__(self) -> int:
         """Return the number of examples; of full windows for a language task."""
@@ -64,6 +66,11 @@ class Split:
     def ids(self, sequence: int) -> Array:
         """Return the token ids of one stored sequence (a document, for pairs)."""
         start, end = self.offsets[sequence], self.offsets[sequence + 1]
+        if self.channels is not None:
+            raise ValueError(
+                f"`ids` must be asked of symbols, got a split of {self.channels} real numbers a "
+                "site; read `tokens` between `offsets`"
+            )
         return self.tokens[start:end].astype(np.int64) + self.shift
 
     def lengths(self) -> Array:
@@ -139,12 +146,13 @@ def read_split(folder: Path, split: str) -> Split:
         mask_zero_pixels=manifest.get("mask_zero_pixels", False),
         vocabulary=manifest["vocabulary"],
         classes=manifest["classes"],
-        tokens=_map(folder, manifest, f"{stored}.tokens.u8"),
+        tokens=_inputs(folder, manifest, stored),
         offsets=_map(folder, manifest, f"{stored}.offsets.i64"),
         labels=None
         if manifest["kind"] == TaskKind.LANGUAGE
         else _map(folder, manifest, f"{split}.labels.u8"),
         pairs=_map(folder, manifest, f"{split}.pairs.u32").reshape(-1, 2) if paired else None,
+        channels=manifest.get("channels"),
     )
 
 
@@ -210,6 +218,15 @@ def _describes(file: str, entry: object) -> bool:
         and isinstance(entry.get("count"), int)
         and isinstance(entry.get("sha256"), str)
     )
+
+
+def _inputs(folder: Path, manifest: dict[str, Any], stored: str) -> Array:
+    """Return the column of inputs of whatever type it is stored in."""
+    names = [f"{stored}.tokens.{kind}" for kind in INPUTS]
+    name = next((each for each in names if each in manifest["columns"]), names[0])
+    found = _map(folder, manifest, name)
+    channels = manifest.get("channels")
+    return found if channels is None else found.reshape(-1, channels)
 
 
 def _map(folder: Path, manifest: dict[str, Any], file: str) -> Array:

@@ -32,8 +32,11 @@ DOCUMENTS = "documents"
 TYPES: dict[str, np.dtype[Any]] = {
     "u8": np.dtype("u1"),
     "u32": np.dtype("<u4"),
+    "f32": np.dtype("<f4"),
     "i64": np.dtype("<i8"),
 }
+INPUTS = ("u8", "u32", "f32")
+"""What the column of inputs may hold: bytes, larger symbols, real numbers."""
 
 Array = npt.NDArray[Any]
 
@@ -101,22 +104,32 @@ class Writer:
                 "or choose another folder with --out, then run the same command again",
             ) from error
 
-    def append(self, split: str, tokens: Array, lengths: Array, labels: Array | None) -> None:
-        """Write examples: their symbols end to end, their lengths, their labels.
+    def append(
+        self,
+        split: str,
+        tokens: Array,
+        lengths: Array,
+        labels: Array | None,
+        *,
+        channels: int = 1,
+    ) -> None:
+        """Write examples: their symbols or real numbers end to end, their lengths, their labels.
 
         Args:
             split: ``train``, ``validation``, ``test``, or ``documents`` for those of pairs.
-            tokens: All symbols of all examples, end to end.
-            lengths: Symbols of each example.
+            tokens: All symbols of all examples, end to end: bytes, uint32 or float32.
+            lengths: Sites of each example.
             labels: One for each example; None for documents and language tasks.
+            channels: Numbers at each site.
         """
-        assert tokens.dtype == np.uint8, "symbols are bytes"
-        assert int(np.sum(lengths)) == tokens.size, "lengths add up to the symbols"
-        written = self._column(f"{split}.tokens", "u8")
+        kind = next((each for each in INPUTS if TYPES[each] == tokens.dtype), "")
+        assert kind, "symbols are bytes or uint32, real numbers float32"
+        assert int(np.sum(lengths)) * channels == tokens.size, "lengths add up to the symbols"
+        written = self._column(f"{split}.tokens", kind)
         offsets = self._column(f"{split}.offsets", "i64")
         if not offsets.count:
             offsets.append(np.zeros(1))
-        offsets.append(written.count + np.cumsum(lengths, dtype=np.int64))
+        offsets.append(written.count // channels + np.cumsum(lengths, dtype=np.int64))
         written.append(tokens)
         if labels is not None:
             self._append_labels(split, labels)

@@ -21,6 +21,7 @@ from depthpde.doctor.probe import Batch, Loss, probe
 from depthpde.doctor.thresholds import Grade, Thresholds
 from depthpde.doctor.verdict import HealthVerdict, one_a_row, worst_first, worst_grade
 from depthpde.insertion.family import Family
+from depthpde.pages.formatting import text_block
 
 NAMES = {
     "gradient": "gradients",
@@ -108,6 +109,9 @@ class Diagnosis:
 
     __repr__ = __str__
 
+    def _repr_html_(self) -> str:
+        return text_block(str(self))
+
 
 def diagnose(
     model: nn.Module,
@@ -130,7 +134,8 @@ def diagnose(
     Args:
         model: One of our models, or one of a family that `insertion` knows.
         batch: What the model is called with: one tensor, or its positional or named arguments.
-        labels: The right answers; without them (or `loss`) gradients are not measured.
+        labels: The right answers; without them (or `loss`) gradients are not measured. Those of a
+            batch that has ``labels`` are found.
         loss: Takes the output (and the labels, if given) and gives the loss instead.
         family: The description of a family that is not known.
         stack: The module that holds the blocks, where there are several; see `probe`.

@@ -71,6 +71,7 @@ def probe(
         model: One of our models, one of a family that `insertion` knows, or any residual stack.
         batch: What the model is called with: one tensor, or its positional or named arguments.
         labels: The right answers: class of each sequence, or token of each site; for gradients.
+            Those of a batch that has ``labels`` are found.
         loss: Takes the output (and the labels, if given) and gives the loss instead.
         family: The description of a family that is not known. Without it the blocks of an
             unknown model are found by running it.
@@ -90,6 +91,8 @@ def probe(
         check_name("groups", name, (*GROUPS, *ON_REQUEST))
     args, named = arguments(batch)
     check_batch(model, (*args, *named.values()), name="batch")
+    if labels is None and loss is None and isinstance(named.get("labels"), Tensor):
+        labels = named.pop("labels")  # as Hugging Face's collators hand them over
     by_name = dict(zip(argument_names(model), args, strict=False)) | named
     body = model_map(model, family, stack=stack, batch=by_name)
     with_gradients = labels is not None or loss is not None

@@ -144,7 +144,19 @@ def insert(
         )
     names = {id(module): name for name, module in model.named_modules()}
     matches = [_match(names, plan) for plan in plans]
-    return Insertion(model, inserted, where, chosen, matches, known)
+    made = Insertion(model, inserted, where, chosen, matches, known)
+    made.recipe = {
+        "position": None if position is None else where.value,
+        "at": at,
+        "layout": FieldLayout(layout).value,
+        "layer": layer,
+        "route": chosen.value,
+        "blocks": None if blocks is None else list(blocks),
+        "causal": causal,
+        "initial_ratio": initial_ratio,
+        "stack": stack,
+    }
+    return made
 
 
 def _where(position: Position | str | None, at: str | None) -> Position:

@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from depthpde.files import write_whole
+from depthpde.files import write_json, write_whole
 from depthpde.insertion.compiled import check_not_compiled
 from depthpde.insertion.family import Family, Side
 from depthpde.insertion.hooks.container import PREFIX, InsertedLayers
+from depthpde.insertion.learned import (
+    bypassed,
+    describe_layers,
+    draw_ratios,
+    learned_ratios,
+)
 from depthpde.layers.ratio import BoundedRatio
 from depthpde.models.position import Position, Route
 from depthpde.models.pretrained import read_weights
 from depthpde.operators.diffusion.problem import Problem
+
+CONFIG, WEIGHTS, FORMAT = "insertion.json", "insertion.safetensors", 1
+"""The files of a saved insertion, and the version of the first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +75,8 @@ class Insertion:
         self.layers: dict[str, nn.Module] = {each.name: inserted[each.name] for each in matches}
         self._inserted = inserted
         self._removed = False
+        self.recipe: dict[str, Any] = {}
+        """What `insert` was called with, so that a saved insertion can make itself again."""
 
     @property
     def num_parameters(self) -> int:
@@ -111,6 +125,43 @@ class Insertion:
             for name, weight in own.items():
                 weight.copy_(given[name])
 
+    @property
+    def ratios(self) -> dict[str, Tensor]:
+        """What was learned: layer → the ratio of every feature; 0 does nothing."""
+        return learned_ratios(self.layers)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the ratios by depth into matplotlib axes, and return them.
+
+        Args:
+            ax: Where to draw; new axes unless given. Needs the extra ``plot``.
+        """
+        return draw_ratios(self.ratios, ax)
+
+    def status(self) -> str:
+        """Return what each layer has learned, whether it is trained, and whether it acts."""
+        return describe_layers(self.layers, removed=self._removed)
+
+    def disabled(self) -> AbstractContextManager[None]:
+        """Let the layers do nothing inside a ``with`` block: the outputs of the original model."""
+        return bypassed(self.layers)
+
+    def save_pretrained(self, folder: str | Path) -> Path:
+        """Write the layers and how they were inserted; `insert_from` needs nothing else.
+
+        Args:
+            folder: Made if absent.
+        """
+        if not isinstance(self.recipe.get("layer"), str):
+            raise ValueError(
+                "`save_pretrained` must have a layer with a name, got one that a function built; "
+                "use save(path), and insert with the same function before load(path)"
+            )
+        place = Path(folder)
+        self.save(place / WEIGHTS)
+        write_json(place / CONFIG, {"format": FORMAT, "insertion": self.recipe})
+        return place
+
     def remove(self) -> None:
         """Take the layers out: keys, hooks and outputs are those of the original model again."""
         if self._removed:
@@ -155,6 +206,9 @@ class Insertion:
         return "\n".join((head, *rows, f"{added:,} parameters added to {own:,} ({share})"))
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self), quote=False)}</pre>"
 
     def _row(self, match: Match, wide: int) -> str:
         count = sum(each.numel() for each in self.layers[match.name].parameters())

@@ -10,6 +10,7 @@ from depthpde import __version__
 from depthpde.files import write_whole
 from depthpde.isolation.answer import Answer, Isolation, sentence
 from depthpde.isolation.page import render_page
+from depthpde.pages.formatting import text_block
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +58,9 @@ class AuditReport:
             verdict = f"{each.verdict.mark} {each.verdict.value}"
             lines.append(f"  {each.name:<11}{verdict:<17}{sentence(each)}")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return text_block(str(self))
 
     def save(self, path: str | Path) -> Path:
         """Write the report as one self-contained HTML page; its folder is made.

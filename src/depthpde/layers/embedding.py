@@ -17,7 +17,7 @@ class InputKind(StrEnum):
     TOKEN = "token"
     """Whole numbers, each a row of a learned table."""
     LINEAR = "linear"
-    """Grey levels, each mapped linearly."""
+    """Grey levels or real numbers, those of a site mapped linearly."""
     PATCH = "patch"
     """Images, cut into square patches, each mapped linearly."""
 
@@ -36,15 +36,16 @@ class Encoding(StrEnum):
 
 
 class PixelEmbedding(nn.Module):
-    """Map the grey level of each pixel linearly to a vector.
+    """Map the grey level or the channels of each site linearly to a vector.
 
-        u(x) = w · g(x) + b,    g = 2 p / (levels − 1) − 1  for whole numbers p, else p itself
+        u(x) = W g(x) + b,    g = 2 p / (levels − 1) − 1  for whole numbers p, else p itself
 
-    Linear, so diffusion right after it is a blur of the pixels themselves. Learned: w and b.
+    Linear, so diffusion right after it is a blur of the signal itself. Learned: W and b.
 
     Args:
         levels: Number of grey levels; 256 for bytes.
         dim: Features of the field.
+        channels: Numbers at each site; more than one for series of several channels.
         device: Where the parameters live.
         dtype: Their precision.
     """
@@ -53,26 +54,28 @@ class PixelEmbedding(nn.Module):
         self,
         levels: int,
         dim: int,
+        channels: int = 1,
         *,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
         self.levels = check_positive("levels", levels)
-        self.map = nn.Linear(1, check_positive("dim", dim), device=device, dtype=dtype)
+        self.channels = check_positive("channels", channels)
+        self.map = nn.Linear(channels, check_positive("dim", dim), device=device, dtype=dtype)
 
     def forward(self, pixels: Tensor) -> Field:
         """Return the field of pixels, whole grey levels or real numbers.
 
         Args:
-            pixels: [batch, length] or [batch, length, 1].
+            pixels: [batch, length, channels]; one channel may be left out.
         """
-        if pixels.ndim == 2:
+        if pixels.ndim == 2 and self.channels == 1:
             pixels = pixels[..., None]
-        if pixels.ndim != 3 or pixels.shape[2] != 1:
+        if pixels.ndim != 3 or pixels.shape[2] != self.channels:
             raise ValueError(
-                f"`pixels` must be [batch, length] or [batch, length, 1], got "
-                f"{list(pixels.shape)}; lay images out row by row, one grey level a pixel"
+                f"`pixels` must be [batch, length, {self.channels}], got {list(pixels.shape)}; "
+                "lay images out row by row, and name the channels in the config"
             )
         if not pixels.is_floating_point():
             pixels = pixels.to(self.map.weight.dtype) * (2.0 / max(self.levels - 1, 1)) - 1.0

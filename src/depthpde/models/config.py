@@ -113,7 +113,7 @@ class ModelConfig(Settings):
     patch: Positive = 4
     """Side of a patch in pixels, for patch input."""
     channels: Positive = 1
-    """Channels of an image, for patch input."""
+    """Numbers at each pixel or site, for patch and linear input; from the task unless given."""
     vocabulary: Positive | None = None
     """Number of token ids or grey levels; from the task unless given."""
     length: Positive | None = None
@@ -271,6 +271,8 @@ class ModelConfig(Settings):
         else:
             known |= {"vocabulary": int(task.vocabulary), "length": int(task.length)}
             known["grid"] = task.grid
+        channels = getattr(task, "channels", None)
+        self._check_input(channels)
         for name, wanted in known.items():
             got = getattr(self, name)
             if got is not None and got != wanted and not (name == "length" and got > wanted):
@@ -279,10 +281,27 @@ class ModelConfig(Settings):
                     "config, and the task fills it in"
                 )
         filled = {name: value for name, value in known.items() if getattr(self, name) is None}
+        if channels is not None:
+            filled["channels"] = int(channels)
         documents = 2 if str(task.kind) == "pair" else 1
         if self.documents > documents:
             raise ValueError("`documents` must be 1 for this task, got 2; leave it out")
         return replace(self, **filled, documents=documents)
+
+    def _check_input(self, channels: int | None) -> None:
+        """Refuse a table of tokens for real numbers, and another number of channels."""
+        if channels is None:
+            return
+        if self.input is InputKind.TOKEN:
+            raise ValueError(
+                f"`input` must be 'linear' or 'patch' for a task of {channels} real numbers a "
+                "site, got 'token'; set input='linear'"
+            )
+        if self.channels not in (1, channels):
+            raise ValueError(
+                f"`channels` must be {channels} for this task, got {self.channels}; leave it out "
+                "of the config, and the task fills it in"
+            )
 
     def check_complete(self, *names: str) -> None:
         """Refuse to build a model while one of these fields is open."""

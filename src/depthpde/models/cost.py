@@ -141,7 +141,7 @@ def _multiply_adds(config: ModelConfig, head: Head, rows: int, sites: int) -> Te
         answer[head] = examples * (two if config.documents == 2 else one)
     taken_in = {
         InputKind.TOKEN: 0,
-        InputKind.LINEAR: entries,
+        InputKind.LINEAR: config.channels * entries,
         InputKind.PATCH: config.patch**2 * config.channels * entries,
     }
     return Terms(
@@ -186,7 +186,8 @@ def _entry(config: ModelConfig) -> int:
     """Return the rows of the matrix or table that takes the input in, bias included."""
     if config.input is InputKind.TOKEN:
         return config.vocabulary or 0
-    return 2 if config.input is InputKind.LINEAR else config.patch**2 * config.channels + 1
+    side = 1 if config.input is InputKind.LINEAR else config.patch
+    return side**2 * config.channels + 1
 
 
 def _norms(config: ModelConfig) -> int:

@@ -65,7 +65,8 @@ class Encoder(nn.Module):
         """Return the field and the mask of its sites, both with the CLS site in front if any.
 
         Args:
-            inputs: Tokens or pixels [batch, length], or images [batch, channels, height, width].
+            inputs: Tokens or pixels [batch, length], real numbers [batch, length, channels], or
+                images [batch, channels, height, width].
             valid_mask: True = real token, [batch, length].
             cache: The sites before, in a causal model that decodes site by site.
         """
@@ -120,5 +121,5 @@ def _embedding(config: ModelConfig) -> nn.Module:
         return PatchEmbedding(config.patch, config.channels, config.dim)
     assert config.vocabulary is not None, "checked by the encoder"
     if config.input is InputKind.LINEAR:
-        return PixelEmbedding(config.vocabulary, config.dim)
+        return PixelEmbedding(config.vocabulary, config.dim, config.channels)
     return nn.Embedding(config.vocabulary, config.dim)

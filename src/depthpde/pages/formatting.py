@@ -6,6 +6,7 @@ import hashlib
 import math
 import re
 from collections.abc import Sequence
+from html import escape
 
 from depthpde.records.statistics.interval import Interval
 
@@ -102,6 +103,11 @@ def file_names(names: Sequence[str]) -> dict[str, str]:
         name: each if each and slugs.count(each) == 1 else anchor(name)
         for name, each in zip(names, slugs, strict=True)
     }
+
+
+def text_block(text: str) -> str:
+    """Return text as HTML for a notebook: its own lines, nothing in it read as markup."""
+    return f"<pre>{escape(text, quote=False)}</pre>"
 
 
 def anchor(*names: str) -> str:

@@ -74,6 +74,8 @@ def claims(evidence: Evidence) -> list[JudgedClaim]:
 
 
 def _tasks(scale: Scale) -> tuple[str, ...]:
+    if scale is Scale.QUICK:
+        return ("listops-mini",)
     return ("text", "image") if scale is Scale.FULL else ("text-mini", "image-mini")
 
 

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from depthpde.data.catalog import folder_of, prepare
+from depthpde.data.lookup import find_task
 from depthpde.data.reader import Split, default_out, read_manifest, read_split
 from depthpde.data.source import digest
 from depthpde.data.task import SPLITS
@@ -119,7 +120,7 @@ def ensure_prepared(
     log: Callable[[str], None] = lambda line: None,
 ) -> Path:
     """Return the prepared folder of a run's task, preparing the task if it is not there."""
-    place = folder_of(run.task, prepared or default_out(), run.protocol)
+    place = folder_of(run.about.stored_as, prepared or default_out(), run.protocol)
     current = run.about.generator
     if run.recipe != current:
         raise ValueError(
@@ -128,7 +129,8 @@ def ensure_prepared(
         )
     if not (place / MANIFEST).exists() or read_manifest(place).get("generator") != current:
         log(f"preparing {run.task}")
-        prepare(run.task, data=data, out=prepared, protocol=run.protocol, log=log)
+        task = find_task(run.task, run.source)
+        prepare(task, data=data, out=prepared, protocol=run.protocol, log=log)
     return place
 
 

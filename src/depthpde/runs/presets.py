@@ -33,6 +33,8 @@ class Preset:
     """What comes before that, if anything."""
     notes: tuple[str, ...] = ()
     """In words: what the source did and this does not."""
+    source: str | None = None
+    """Where a task of one's own comes from, as in a `RunConfig`."""
 
 
 def preset(name: str, task: str) -> Preset:

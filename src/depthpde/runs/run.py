@@ -13,10 +13,9 @@ from torch import nn
 
 from depthpde.config import Natural, Positive, Range, Settings
 from depthpde.data.catalog import resolved
+from depthpde.data.lookup import find_task
 from depthpde.data.protocol import STRICT
 from depthpde.data.task import Task, TaskKind
-from depthpde.data.tasks import TASKS
-from depthpde.errors import check_name
 from depthpde.layers.embedding import InputKind
 from depthpde.layers.registry import LayerKind
 from depthpde.models.classifier import Classifier
@@ -67,12 +66,14 @@ class RunConfig(Settings):
     study: str | None = None
     """Digest of the protocol that the run is made under; None for none. It is part of the id: a run
     made without the protocol can never be taken for one made under it."""
+    source: str | None = None
+    """Where a task of one's own comes from: ``module:function`` or a folder; see `find_task`. The
+    run's name does not depend on it: `recipe` is a digest of the data themselves."""
 
     def check(self) -> None:
         """Fill in what follows from the rest, and refuse what contradicts itself."""
-        known = TASKS[check_name("task", self.task, TASKS)]
         if self.recipe is None:
-            self._set(recipe=known.generator)
+            self._set(recipe=find_task(self.task, self.source).generator)
         if self.threads == 1:
             self._set(threads=None)
         self._set(training=replace(self.training, seed=self.seed))
@@ -89,7 +90,7 @@ class RunConfig(Settings):
     @cached_property
     def about(self) -> Task:
         """The task itself, as the protocol changes it."""
-        return resolved(TASKS[self.task], self.protocol)[0]
+        return resolved(find_task(self.task, self.source), self.protocol)[0]
 
     @cached_property
     def id(self) -> str:
@@ -97,7 +98,8 @@ class RunConfig(Settings):
 
         A setting that is None says nothing, so one that is added later changes no old name.
         """
-        text = json.dumps(_said(self.to_dict()), sort_keys=True, separators=(",", ":"))
+        said = _said(self.to_dict() | {"source": None})
+        text = json.dumps(said, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @property

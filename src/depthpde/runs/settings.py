@@ -15,17 +15,22 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from depthpde.data.lookup import find_task, is_source
 from depthpde.data.tasks import TASKS
 from depthpde.errors import check_name
 from depthpde.files import read_plain
 from depthpde.records.record import FORMAT
+from depthpde.runs.defaults import defaults
 from depthpde.runs.presets import PRESETS, preset
 from depthpde.runs.run import RunConfig
 
 NONE = "none"
 """The preset that leaves every setting at its own default."""
+USUAL = ("mini", "nystrom-2021")
 _PARTS = ("model", "training", "pretraining", "simulator")
-_VALUES = ("task", "seed", "protocol", "recipe", "threads", "examples", "corruption", "study")
+_VALUES = (
+    "task", "seed", "protocol", "recipe", "threads", "examples", "corruption", "study", "source"
+)  # fmt: skip
 _AROUND = ("format", "config", "id", "label")
 
 
@@ -42,19 +47,24 @@ def build_run(
     >>> run = dp.build_run("listops-mini", settings={"model.dim": 64, "training.updates": 400})
 
     Args:
-        task: The task's name; None takes that of the file.
+        task: The task's name; for a task of your own ``module:function`` or a folder of arrays.
+            None takes that of the file.
         preset_name: Which preset; None is that of the file if it tells a whole run, else
-            ``mini`` for a mini task.
+            `usual_preset`.
         file: Settings on top of the preset.
         settings: Settings on top of that, by dotted name.
         changes: Settings on top of that, each written ``model.dim=64``.
     """
     said = {} if file is None else read_settings(file)
-    name = check_name("task", _task(task, said, file), TASKS)
+    name = _task(task, said, file)
     values: dict[str, Any] = {"task": name}
+    if is_source(name):
+        values |= {"task": find_task("", name).name, "source": name}
+    elif said.get("source") is None:
+        check_name("task", name, TASKS)
     whole = {"model", "training"} <= said.keys() and "recipe" in said
     if preset_name is not None or not whole:
-        values |= _preset_values(preset_name, name)
+        values |= _preset_values(preset_name, values["task"], values.get("source"))
     values = _over(values, said)
     for key, value in (settings or {}).items():
         values = _over(values, _nested(key, value))
@@ -158,16 +168,26 @@ def _task(task: str | None, said: Mapping[str, Any], file: Path | None) -> str:
     return str(found)
 
 
-def _preset_values(name: str | None, task: str) -> dict[str, Any]:
-    if name is None and not TASKS[task].mini:
-        known = [each for each, tasks in PRESETS.items() if task in tasks]
+def usual_preset(task: str) -> str:
+    """Return the preset that a task is run with where none is named.
+
+    ``mini`` for a mini task; for a full one the Nyströmformer repository's, the smallest model that
+    numbers were published for, else `NONE`: every setting at its own default.
+    """
+    return next((each for each in USUAL if task in PRESETS[each]), NONE)
+
+
+def _preset_values(name: str | None, task: str, source: str | None) -> dict[str, Any]:
+    if source is not None and name not in (None, NONE):
         raise ValueError(
-            f"`preset` must be named for {task}, which is not a mini task: "
-            f"{', '.join((*known, NONE))}"
+            f"`preset` must be left out for a task of your own, got {name!r}; its settings follow "
+            "from its sizes, and --set changes them"
         )
+    if name is None and source is None:
+        name = usual_preset(task)
     if name == NONE:
         return {"model": {}, "training": {}}
-    found = preset(name or "mini", task)
+    found = defaults(find_task(task, source)) if source else preset(str(name), task)
     values = {"model": found.model.to_dict(), "training": found.training.to_dict()}
     if found.pretraining is not None:
         values["pretraining"] = found.pretraining.to_dict()

@@ -20,14 +20,14 @@ WIDTH = 8
 """Characters of one cell."""
 
 
-def table(grid: Grid, cells: list[CellStatus]) -> str:
+def table(grid: Grid, cells: list[CellStatus], *, at_once: int = 0) -> str:
     """Return the whole board as text."""
-    return "\n".join([headline(grid, cells), *_rows(grid, cells), *_errors(cells)])
+    return "\n".join([headline(grid, cells, at_once=at_once), *_rows(grid, cells), *_errors(cells)])
 
 
-def headline(grid: Grid, cells: list[CellStatus]) -> str:
+def headline(grid: Grid, cells: list[CellStatus], *, at_once: int = 0) -> str:
     """Return the counts and the time left as one line."""
-    found = summary(cells)
+    found = summary(cells, at_once=at_once)
     others = {
         state: count for state, count in found["states"].items() if state not in ("done", "pending")
     }
@@ -65,6 +65,7 @@ class TerminalBoard:
         self.stream = stream or sys.stderr
         self._live: Live | None = None
         self._looked = 0.0
+        self._at_once = 0
         self._told: dict[str, State] = {}
 
     def __enter__(self) -> Self:
@@ -93,10 +94,13 @@ class TerminalBoard:
             return
         self._looked = time.monotonic()
         cells = cell_statuses(self.grid, self.results)
+        running = {each.run for each in cells if each.state is State.RUNNING}
+        self._at_once = max(self._at_once, len(running))
         if self._live is not None:
             from rich.text import Text
 
-            self._live.update(Text(table(self.grid, cells)), refresh=True)
+            shown = table(self.grid, cells, at_once=self._at_once)
+            self._live.update(Text(shown), refresh=True)
             return
         for each in {cell.run: cell for cell in cells}.values():
             if self._told.get(each.run) is not each.state:
@@ -106,7 +110,8 @@ class TerminalBoard:
     def _line(self, each: CellStatus, cells: list[CellStatus]) -> str:
         said = each.state.value + (f" {each.accuracy:.1f} %" if each.accuracy is not None else "")
         what = f"{each.task} · {each.variant} · seed {each.seed}: {said}"
-        return f"{what}{': ' + each.error if each.error else ''} · {headline(self.grid, cells)}"
+        head = headline(self.grid, cells, at_once=self._at_once)
+        return f"{what}{': ' + each.error if each.error else ''} · {head}"
 
 
 def _rows(grid: Grid, cells: list[CellStatus]) -> list[str]:

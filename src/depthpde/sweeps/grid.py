@@ -217,17 +217,24 @@ def bases(
 
     Args:
         name: The preset.
-        tasks: Names of tasks it knows.
+        tasks: Names of tasks it knows; or your own, as ``module:function`` or a folder of arrays,
+            whose settings follow from their sizes.
         model: Fields of the ModelConfig to change.
         training: Fields of the TrainingConfig to change.
     """
+    from depthpde.data.lookup import find_task, is_source
     from depthpde.models.config import ModelConfig
+    from depthpde.runs.defaults import defaults
     from depthpde.runs.presets import preset
     from depthpde.training.config import TrainingConfig
 
     found = {}
-    for task in tasks:
-        base = preset(name, task)
+    for word in tasks:
+        task, base = word, None
+        if is_source(word):
+            own = find_task("", word)
+            task, base = own.name, replace(defaults(own), source=word)
+        base = base or preset(name, task)
         found[task] = replace(
             base,
             model=ModelConfig.from_dict(base.model.to_dict() | dict(model or {})),

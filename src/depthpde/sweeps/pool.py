@@ -26,8 +26,8 @@ GRACE = 60.0
 class Pool:
     """Several processes on this machine; one that dies loses nothing but its attempt.
 
-    Every worker is told its number of threads before it imports torch: cores // workers, so
-    that all cores are used and none twice.
+    Every worker is told its number of threads before it imports torch: ``$OMP_NUM_THREADS`` where
+    it is set, else cores // workers, so that all cores are used and none twice.
 
     >>> pool = dp.Pool(dp.Folders(Path("out/results")), workers=2)
     >>> pool.close()
@@ -36,7 +36,7 @@ class Pool:
         folders: Where.
         workers: How many processes; no more than there are cores is of use.
         nice: How far the workers step back for others on the machine, 0 to 19.
-        threads: Of each worker; its share of the cores unless given.
+        threads: Of each worker; ``$OMP_NUM_THREADS`` or its share of the cores unless given.
         device: Where a run's tensors live.
     """
 
@@ -53,7 +53,7 @@ class Pool:
     ) -> None:
         self.slots = check_positive("workers", workers)
         self.folders, self.options = folders, ["--nice", str(nice), "--device", device]
-        self.threads = threads or max(1, cores() // workers)
+        self.threads = threads or _asked_threads() or max(1, cores() // workers)
         self._workers: list[_Worker] = []
         self._selector = selectors.DefaultSelector()
         self._stopping = False
@@ -200,6 +200,12 @@ def local_executor(
     if workers == 0:
         return InProcess(folders, device=device, callback=lambda *stage: lambda *now: look())
     return Pool(folders, workers, nice=nice, device=device)
+
+
+def _asked_threads() -> int | None:
+    """Return the threads that the person's environment names, if it names any."""
+    asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    return int(asked) if asked.isdigit() and int(asked) > 0 else None
 
 
 def cores() -> int:

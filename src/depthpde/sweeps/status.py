@@ -55,7 +55,7 @@ def cell_statuses(grid: Grid, results: Path) -> list[CellStatus]:
     return [_cell_status(cell, found[cell.run]) for cell in grid.cells]
 
 
-def summary(cells: list[CellStatus]) -> dict[str, Any]:
+def summary(cells: list[CellStatus], *, at_once: int = 0) -> dict[str, Any]:
     """Return the counts by state and the seconds left, each run counted once."""
     runs = list({each.run: each for each in cells}.values())
     counts = Counter(each.state.value for each in runs)
@@ -63,17 +63,21 @@ def summary(cells: list[CellStatus]) -> dict[str, Any]:
         "runs": len(runs),
         "finished": sum(each.state in FINISHED for each in runs),
         "states": {state.value: counts[state] for state in State if counts[state]},
-        "seconds_left": seconds_left(runs),
+        "seconds_left": seconds_left(runs, at_once=at_once),
     }
 
 
-def seconds_left(runs: list[CellStatus]) -> float | None:
+def seconds_left(runs: list[CellStatus], *, at_once: int = 0) -> float | None:
     """Estimate the time until all runs are recorded; None while nothing is known of their pace.
 
         (left of those that run + typical · number of those that wait) / number that run
 
     Typical is the mean over finished runs of the same task and variant, else of the task, else
     of all.
+
+    Args:
+        runs: Each once.
+        at_once: How many were seen running together: between an end and the next start fewer are.
     """
     waiting = (State.PENDING, State.LOST, State.INTERRUPTED)
     left = [each for each in runs if each.state in (State.RUNNING, *waiting)]
@@ -91,9 +95,8 @@ def seconds_left(runs: list[CellStatus]) -> float | None:
     if not known:
         return None
     total = sum(known) * len(parts) / len(known)
-    return max(
-        total / max(1, len(running)), max((each.seconds or 0.0 for each in running), default=0.0)
-    )
+    together = max(1, len(running), min(at_once, len(left)))
+    return max(total / together, max((each.seconds or 0.0 for each in running), default=0.0))
 
 
 def _cell_status(cell: Cell, read: Reading[Record | None]) -> CellStatus:

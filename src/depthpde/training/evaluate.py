@@ -60,8 +60,12 @@ def model_inputs(model: nn.Module, batch: Batch) -> tuple[Tensor, ...]:
     config: Any = getattr(model, "config", None)
     if getattr(config, "input", None) == InputKind.PATCH:
         rows, columns = (config.patch * side for side in config.grid)
-        levels = batch.tokens.to(next(model.parameters()).dtype) / 255
-        return (levels.reshape(-1, config.channels, rows, columns),)
+        dtype = next(model.parameters()).dtype
+        if batch.tokens.is_floating_point():  # [batch, pixels, channels], standardised already
+            planes = batch.tokens.to(dtype).transpose(1, 2)
+        else:
+            planes = batch.tokens.to(dtype) / 255
+        return (planes.reshape(-1, config.channels, rows, columns),)
     if batch.valid_mask is None:
         return (batch.tokens,)
     if batch.second_tokens is None or batch.second_mask is None:

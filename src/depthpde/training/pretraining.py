@@ -132,7 +132,8 @@ def pretrain(
         callback: Told after every update.
         log: Told of anything unusual, one line at a time.
     """
-    if split.kind is TaskKind.LANGUAGE or model.config.input is InputKind.PATCH:
+    symbols = split.channels is None and split.kind is not TaskKind.LANGUAGE
+    if not symbols or model.config.input is InputKind.PATCH:
         raise ValueError(
             "`pretraining` must be left out for language tasks and patch inputs, got "
             f"{split.kind.value} examples with {model.config.input} input"

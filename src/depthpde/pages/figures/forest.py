@@ -41,6 +41,8 @@ class Estimate:
     title: str = ""
     """What a reader sees when pointing at it."""
     href: str = ""
+    digits: int = 1
+    """Decimals of the numbers beside the interval."""
 
     @property
     def is_clear(self) -> bool:
@@ -50,8 +52,9 @@ class Estimate:
     def spell(self) -> str:
         """Write the difference and its interval."""
         if self.low is None or self.high is None:
-            return f"{signed(self.mean)} [no interval]"
-        return f"{signed(self.mean)} [{signed(self.low)}, {signed(self.high)}]"
+            return f"{signed(self.mean, self.digits)} [no interval]"
+        ends = (signed(end, self.digits) for end in (self.low, self.high))
+        return f"{signed(self.mean, self.digits)} [{', '.join(ends)}]"
 
 
 def forest(

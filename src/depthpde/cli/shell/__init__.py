@@ -1,0 +1,1 @@
+"""What belongs to the shell, not to models."""

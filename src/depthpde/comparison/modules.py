@@ -1,0 +1,161 @@
+"""Train anybody's nn.Module on a task, from seeds that two models share."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from depthpde.comparison.entrant import Entrant
+from depthpde.data.catalog import load
+from depthpde.data.task import Task
+from depthpde.layers.ratio import BoundedRatio
+from depthpde.records.learning_curves import join
+from depthpde.records.run_model import VariantRole
+from depthpde.records.scores import Endpoint
+from depthpde.seeds import derive
+from depthpde.training.config import TrainingConfig
+from depthpde.training.evaluate import evaluate
+from depthpde.training.history import History
+from depthpde.training.loop import train
+
+Factory = Callable[[], nn.Module]
+_MASKS = ("valid_mask", "attention_mask", "mask", "padding_mask")
+_PADDING = ("src_key_padding_mask", "key_padding_mask")
+
+
+class AnyModule(nn.Module):
+    """Call a module as the trainer calls ours: inputs and mask in, logits out.
+
+    The mask goes to the first argument that is called like one: ``valid_mask``, ``attention_mask``,
+    ``mask`` with True = real; ``src_key_padding_mask`` with True = padding. Without such an
+    argument the module sees the padding. An output with ``.logits`` gives those.
+
+    Args:
+        module: Takes inputs [batch, length(, channels)] and returns logits [batch, classes], or
+            [batch, length, vocabulary] for a language task.
+        classes: Of the task.
+    """
+
+    def __init__(self, module: nn.Module, classes: int) -> None:
+        super().__init__()
+        self.module, self.classes = module, classes
+        names = list(inspect.signature(module.forward).parameters)
+        self._mask = next((each for each in names if each in (*_MASKS, *_PADDING)), None)
+        self._inputs = "input_ids" if "input_ids" in names else None
+
+    def forward(self, inputs: Tensor, valid_mask: Tensor | None = None) -> Tensor:
+        """Return the logits."""
+        said: dict[str, Any] = {}
+        if self._mask is not None and valid_mask is not None:
+            whole = self._mask == "attention_mask"
+            said[self._mask] = valid_mask.long() if whole else valid_mask
+            if self._mask in _PADDING:
+                said[self._mask] = ~valid_mask
+        if self._inputs is not None:
+            found = self.module(**{self._inputs: inputs}, **said)
+        else:
+            found = self.module(inputs, **said)
+        logits = getattr(found, "logits", found)
+        if not isinstance(logits, Tensor) or logits.shape[-1] != self.classes:
+            got = list(logits.shape) if isinstance(logits, Tensor) else type(found).__name__
+            raise ValueError(
+                f"`variants` must make modules that return logits of {self.classes} classes, got "
+                f"{got}; end the module with a linear layer of that width"
+            )
+        return logits
+
+
+def trained(
+    task: Task,
+    factories: Mapping[str, Factory],
+    seeds: Sequence[int],
+    config: TrainingConfig,
+    endpoint: Endpoint,
+    prepared: Path,
+    log: Callable[[str], None] = lambda line: None,
+) -> list[Entrant]:
+    """Train what every factory makes from every seed, seed by seed.
+
+    torch's random stream is set to the seed before a factory is called, so that two models that are
+    built in the same order start from the same numbers.
+
+    Args:
+        task: Prepared already.
+        factories: Label → a function that makes a module.
+        seeds: Of first weights, order of examples and dropout.
+        config: How; its seed is replaced.
+        endpoint: What is compared.
+        prepared: Folder of prepared tasks.
+        log: Told of every end.
+    """
+    splits = {name: load(task, name, out=prepared) for name in ("train", "validation", "test")}
+    scores: dict[str, dict[int, float]] = {label: {} for label in factories}
+    curves: dict[str, list[list[tuple[int, float]]]] = {label: [] for label in factories}
+    models: dict[str, nn.Module] = {}
+    seconds: dict[str, float] = dict.fromkeys(factories, 0.0)
+    ratios: dict[str, dict[str, list[float]]] = {label: {} for label in factories}
+    for seed in seeds:
+        for label, factory in factories.items():
+            model = _make(label, factory, seed, task)
+            history = train(
+                model, splits["train"], replace(config, seed=seed), validation=splits["validation"]
+            )
+            reached = evaluate(model, splits["test"])
+            scores[label][seed] = getattr(reached, endpoint.value)
+            curves[label].append(_curve(history, endpoint))
+            seconds[label] += history.seconds / len(seeds)
+            models[label] = model
+            for name, values in _ratios(model).items():
+                ratios[label].setdefault(name, []).extend(values)
+            log(f"{label} · seed {seed}: {endpoint.value} {scores[label][seed]:.4g}")
+    first = next(iter(factories))
+    return [
+        Entrant(
+            label=label,
+            role=_role(label == first, ratios[label]),
+            scores=scores[label],
+            curve=join(curves[label]),
+            parameters=sum(each.numel() for each in models[label].parameters()),
+            seconds=seconds[label],
+            ratios=ratios[label],
+        )
+        for label in factories
+    ]
+
+
+def _role(first: bool, ratios: Mapping[str, list[float]]) -> VariantRole:
+    if first:
+        return VariantRole.BASELINE
+    return VariantRole.OURS if ratios else VariantRole.OTHER
+
+
+def _make(label: str, factory: Factory, seed: int, task: Task) -> nn.Module:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(derive(seed, "model"))
+        made = factory()
+    if not isinstance(made, nn.Module):
+        raise ValueError(
+            f"`variants` must make modules, got {type(made).__name__} from {label!r}; return the "
+            "nn.Module itself"
+        )
+    return AnyModule(made, task.classes)
+
+
+def _curve(history: History, endpoint: Endpoint) -> list[tuple[int, float]]:
+    return [(each.update, getattr(each, endpoint.value)) for each in history.validations]
+
+
+def _ratios(model: nn.Module) -> dict[str, list[float]]:
+    """Return what diffusion layers of ours have learned, wherever they were inserted."""
+    found = {}
+    for name, each in model.named_modules():
+        if isinstance(each, BoundedRatio):
+            short = name.removeprefix("module.").removesuffix(".ratio")
+            found[short] = [float(value) for value in each().detach().flatten()]
+    return found

@@ -1,0 +1,63 @@
+"""Anybody's module is trained as ours are, from seeds that two models share."""
+
+import pytest
+import torch
+from torch import nn
+
+import depthpde as dp
+from depthpde.comparison.modules import AnyModule
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.enter = nn.Linear(2, 8)
+        self.layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
+        self.leave = nn.Linear(8, 2)
+
+    def forward(self, x):
+        return self.leave(self.layer(self.enter(x)).mean(1))
+
+
+def with_diffusion():
+    model = Net()
+    dp.insert(model.layer, "after_attention")
+    return model
+
+
+def test_an_insertion_that_does_nothing_yet_is_a_perfect_pair(task, tmp_path):
+    variants = {"plain": Net, "diffusion": with_diffusion}
+    found = dp.compare(task, variants, seeds=2, training={"updates": 2}, out=tmp_path)
+    assert found.results is None
+    first, second = found.entrants
+    assert first.scores == pytest.approx(second.scores, abs=13)  # 8 test examples: one may flip
+    assert second.parameters == first.parameters + 8
+    assert str(second.role) == "ours"
+    assert "recorded" not in found.advice()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("valid_mask", torch.tensor([[True, False]])),
+        ("attention_mask", torch.tensor([[1, 0]])),
+        ("src_key_padding_mask", torch.tensor([[False, True]])),
+    ],
+)
+def test_the_mask_goes_where_a_module_expects_it(name, value):
+    seen = {}
+    scope = {"seen": seen, "torch": torch}
+    exec(f"def forward(self, x, {name}=None):\n seen['mask'] = {name}\n return x[:, 0]", scope)
+    module = type("M", (nn.Module,), {"forward": scope["forward"]})()
+    AnyModule(module, 3)(torch.zeros(1, 2, 3), torch.tensor([[True, False]]))
+    assert torch.equal(seen["mask"], value)
+
+
+def test_an_output_with_logits_is_read_and_another_width_refused():
+    class HuggingFaceLike(nn.Module):
+        def forward(self, input_ids, attention_mask=None):
+            return type("Output", (), {"logits": input_ids.float()})()
+
+    assert AnyModule(HuggingFaceLike(), 2)(torch.zeros(1, 2).long()).shape == (1, 2)
+    with pytest.raises(ValueError, match="3 classes"):
+        AnyModule(HuggingFaceLike(), 3)(torch.zeros(1, 2).long())
