@@ -54,3 +54,28 @@ def test_a_folder_without_or_of_another_format_is_named(tmp_path, saved):
     (saved[1] / "insertion.json").write_text(json.dumps({"format": 9}))
     with pytest.raises(ValueError, match="got 9"):
         dp.insert_from(make(), saved[1])
+
+
+def test_a_layer_behind_a_named_module_makes_itself_again(tmp_path):
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv = nn.Conv2d(3, 8, 3, padding=1)
+
+        def forward(self, input):
+            return self.conv(input).relu()
+
+    def build():
+        torch.manual_seed(0)
+        return Net()
+
+    images = torch.randn(2, 3, 6, 6)
+    model = build()
+    inserted = dp.insert(
+        model, at="conv", layout="bchw", causal=False, initial_ratio=0.1, batch={"input": images}
+    )
+    folder = inserted.save_pretrained(tmp_path / "saved")
+    again = build()
+    dp.insert_from(again, folder, batch={"input": images})
+    assert torch.equal(again(images), model(images))
+    assert not torch.equal(again(images), build()(images))

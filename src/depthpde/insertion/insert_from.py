@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ from depthpde.insertion.insert import insert
 from depthpde.insertion.insertion import CONFIG, FORMAT, WEIGHTS, Insertion
 
 
-def insert_from(model: nn.Module, folder: str | Path) -> Insertion:
+def insert_from(
+    model: nn.Module, folder: str | Path, *, batch: Mapping[str, Any] | None = None
+) -> Insertion:
     """Insert what `save_pretrained` wrote, with its weights; nothing else needs to be said.
 
     >>> model = torch.nn.TransformerEncoderLayer(32, 4, batch_first=True)
@@ -23,8 +26,10 @@ def insert_from(model: nn.Module, folder: str | Path) -> Insertion:
     Args:
         model: Of the same family and sizes as the one it was saved from.
         folder: Where it was saved.
+        batch: Named arguments of one call, where `insert` needed them too: images of the size
+            that will be used.
     """
-    made = insert(model, **_recipe(Path(folder) / CONFIG))
+    made = insert(model, **_recipe(Path(folder) / CONFIG), batch=batch)
     try:
         made.load(Path(folder) / WEIGHTS)
     except (ValueError, OSError):
