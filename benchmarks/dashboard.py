@@ -24,6 +24,7 @@ from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
 
+from depthpde.records.index.index import Index
 from depthpde.records.record import (
     CONFIG,
     ENVIRONMENT,
@@ -38,7 +39,6 @@ from depthpde.records.record import (
 )
 from depthpde.web.board import draw_board
 from depthpde.web.dashboard import Dashboard
-from depthpde.web.index import Index
 from depthpde.web.security import Access
 from depthpde.web.server import make_server, open_socket
 
@@ -167,7 +167,10 @@ def measure_updates(results: Path, records: int) -> list[Row]:
     snapshot = index.look()
     if len(snapshot.entries) != records + REPEATS:
         raise RuntimeError("a new record was not found")
-    drawing = statistics.median(milliseconds(lambda: draw_board(snapshot)) for _ in range(REPEATS))
+    drawing = statistics.median(
+        milliseconds(lambda: draw_board(snapshot, index.all_grids().values()))
+        for _ in range(REPEATS)
+    )
     return [
         Row("index update for one new record", statistics.median(updates), 50),
         Row("a look with nothing new", idle),

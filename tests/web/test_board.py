@@ -6,13 +6,17 @@ from pathlib import Path
 
 from depthpde.files import write_json
 from depthpde.records.evidence import gather
+from depthpde.records.index.index import Index
 from depthpde.records.record import RESULT, STATUS, State, read_grid
 from depthpde.records.results import read_results
 from depthpde.report.tables import paired_table
-from depthpde.web.board import MOST_SHOWN, draw_board
-from depthpde.web.index import Index
+from depthpde.web.board import MOST_SHOWN, BoardView, draw_board
 from depthpde.web.pages import Pages
-from depthpde.web.states import STATE_BADGES
+from depthpde.web.states import STATE_BADGES, run_name
+
+
+def board_of(index: Index) -> BoardView:
+    return draw_board(index.look(60.0), index.all_grids().values())
 
 
 def test_the_board_shows_each_run_once_and_counts_by_state(results: Path) -> None:
@@ -33,7 +37,7 @@ def test_the_board_shows_each_run_once_and_counts_by_state(results: Path) -> Non
     index = Index(results)
     index.look()
     write_json(first, states[0])  # four updates took 75 seconds, four are left
-    board = draw_board(index.look())
+    board = board_of(index)
     counts = dict(board.counts)
     found = {state: counts[badge] for state, badge in STATE_BADGES.items() if badge in counts}
     assert found == {
@@ -51,7 +55,7 @@ def test_the_board_shows_each_run_once_and_counts_by_state(results: Path) -> Non
 
 
 def test_a_cells_number_is_the_reports(results: Path) -> None:
-    board = draw_board(Index(results).look())
+    board = board_of(Index(results))
     found = read_results(results)
     table = paired_table(gather(found.grids["placement"], found.records))
     (panel,) = board.panels
@@ -63,16 +67,16 @@ def test_a_cells_number_is_the_reports(results: Path) -> None:
 def test_runs_are_called_by_their_grid_and_else_by_themselves(results: Path) -> None:
     cells = read_grid(results / "grids" / "placement.json").cells
     run = next(cell.run for cell in cells if cell.variant == "depthwise conv")
-    named = Index(results).look().name(run)
+    named = run_name(Index(results).look(60.0), run)
     (results / "grids" / "placement.json").unlink()
     assert named == "listops-mini · depthwise conv · seed 0"
-    assert "after embedding depthwise conv" in Index(results).look().name(run)
+    assert "after embedding depthwise conv" in run_name(Index(results).look(60.0), run)
 
 
 def test_many_problems_are_counted_and_not_all_told(tmp_path: Path) -> None:
     for number in range(MOST_SHOWN + 7):
         (tmp_path / "runs" / f"{number:016x}").mkdir(parents=True)
-    board = draw_board(Index(tmp_path).look())
+    board = board_of(Index(tmp_path))
     assert len(board.broken) == MOST_SHOWN + 7
     assert board.not_shown == 7
     drawn = Pages("folder").piece("sections.html", "problems", board)

@@ -3,16 +3,17 @@ from __future__ import annotations
 from pathlib import Path
 
 from depthpde.records.evidence import gather
+from depthpde.records.index.index import Index
 from depthpde.records.record import RESULT
 from depthpde.records.results import read_results
 from depthpde.report.tables import paired_table
 from depthpde.web.comparison import ComparisonView, draw_comparison
-from depthpde.web.index import Index
 
 
 def compare(results: Path, *choice: object) -> ComparisonView:
     index = Index(results)
-    view = draw_comparison(index, index.look(), *choice)  # type: ignore[arg-type]
+    index.look(60.0)
+    view = draw_comparison(index, *choice)  # type: ignore[arg-type]
     assert view is not None
     return view
 
@@ -51,4 +52,4 @@ def test_without_a_finished_run_it_says_so(results: Path) -> None:
 
 def test_an_empty_folder_has_nothing_to_compare(tmp_path: Path) -> None:
     index = Index(tmp_path)
-    assert draw_comparison(index, index.look(), "", [], []) is None
+    assert draw_comparison(index, "", [], []) is None

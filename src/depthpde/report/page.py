@@ -14,9 +14,8 @@ from depthpde.pages.templates import render_document
 from depthpde.papers.registry import judge_all
 from depthpde.records.evidence import gather
 from depthpde.records.findings import spell_effect, spell_power, typeset
-from depthpde.records.learning_curves import read_validations
-from depthpde.records.probes import WORDS, read_probe
-from depthpde.records.record import RUNS, Broken
+from depthpde.records.probes import WORDS
+from depthpde.records.record import FINISHED, RUNS
 from depthpde.records.results import Results, read_results
 from depthpde.records.verdicts import Outcome
 from depthpde.report.export import write_figures, write_tables
@@ -68,7 +67,7 @@ def make_report(
     """
     places = [results] if isinstance(results, Path) else list(results)
     found = read_results(places)
-    found = replace(found, broken=(*found.broken, *_unread_parts(found)))
+    found = replace(found, broken=(*found.broken, *found.parts))
     folder = places[0] / "report" if out is None else out
     folder.mkdir(parents=True, exist_ok=True)
     chapters = write_grid_sections(found)
@@ -124,24 +123,12 @@ def render_page(results: Results, chapters: Sequence[GridSection], *, runs: str 
     )
 
 
-def _unread_parts(results: Results) -> list[Broken]:
-    """Return the curves and probes that cannot be read, by their paths inside the folder."""
-    records = results.records.values()
-    parts = [part for each in records for part in (read_validations(each), read_probe(each))]
-    return [_local(each.broken) for each in parts if each.broken is not None]
-
-
-def _local(part: Broken) -> Broken:
-    """Name a part of a run from its results folder on."""
-    place = part.path.parents[2]
-    return Broken(part.path.relative_to(place), part.reason.replace(f"{place}/", ""))
-
-
 def _summary(results: Results) -> str:
-    finished = sum(record.result is not None for record in results.records.values())
-    tasks = sorted({record.task for record in results.records.values()})
-    seeds = {record.seed for record in results.records.values()}
-    parts = [f"{finished} of {len(results.records)} runs finished", ", ".join(tasks)]
+    entries = results.entries.values()
+    finished = sum(each.state in FINISHED for each in entries)
+    tasks = sorted({each.task for each in entries})
+    seeds = {each.seed for each in entries}
+    parts = [f"{finished} of {len(entries)} runs finished", ", ".join(tasks)]
     parts.append(f"{len(seeds)} seed" + ("" if len(seeds) == 1 else "s"))
     if results.broken:
         parts.append(f"{len(results.broken)} unread")

@@ -6,13 +6,14 @@ The page is made of sections, each with a key; the live stream sends the section
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from depthpde.pages.formatting import format_number, format_seconds, plain, short_tasks
+from depthpde.records.index.entry import Snapshot
 from depthpde.records.record import Cell, Grid, State
 from depthpde.records.statistics.paired import mean
-from depthpde.web.index import Snapshot
-from depthpde.web.states import STATE_BADGES, StateBadge
+from depthpde.web.states import STATE_BADGES, StateBadge, run_name
 
 MOST_SHOWN = 50
 """Problems of one kind that a page lists one by one."""
@@ -96,9 +97,14 @@ class BoardView:
         return max(0, len(self.failures) - MOST_SHOWN) + max(0, len(self.broken) - MOST_SHOWN)
 
 
-def draw_board(snapshot: Snapshot) -> BoardView:
-    """Arrange what is known for the first page."""
-    states = snapshot.states()
+def draw_board(snapshot: Snapshot, grids: Iterable[Grid]) -> BoardView:
+    """Arrange what is known for the first page.
+
+    Args:
+        snapshot: What is known.
+        grids: What is shown of it, as `Index.all_grids` has it.
+    """
+    states = dict(snapshot.states)
     planned = {cell.run for grid in snapshot.grids.values() for cell in grid.cells}
     for run in planned:
         states.setdefault(run, State.PENDING)
@@ -108,9 +114,9 @@ def draw_board(snapshot: Snapshot) -> BoardView:
         total=len(states),
         unread=snapshot.unread,
         running=_running(snapshot, states),
-        panels=_panels(snapshot, states),
+        panels=_panels(grids, snapshot, states),
         failures=tuple(
-            (run, snapshot.name(run), entry.error)
+            (run, run_name(snapshot, run), entry.error)
             for run, entry in snapshot.entries.items()
             if states[run] is State.FAILED
         ),
@@ -118,8 +124,9 @@ def draw_board(snapshot: Snapshot) -> BoardView:
     )
 
 
-def _panels(snapshot: Snapshot, states: dict[str, State]) -> tuple[Panel, ...]:
-    grids = snapshot.all_grids().values()
+def _panels(
+    grids: Iterable[Grid], snapshot: Snapshot, states: dict[str, State]
+) -> tuple[Panel, ...]:
     return tuple(
         _panel(number, grid, snapshot, states) for number, grid in enumerate(grids, start=1)
     )
@@ -161,7 +168,7 @@ def _running(snapshot: Snapshot, states: dict[str, State]) -> tuple[RunningRow, 
     return tuple(
         RunningRow(
             run,
-            snapshot.name(run),
+            run_name(snapshot, run),
             entry.update,
             entry.updates,
             "" if entry.eta_seconds is None else format_seconds(entry.eta_seconds),

@@ -11,9 +11,9 @@ from depthpde.pages.figures.forest import Estimate, forest
 from depthpde.pages.formatting import plain
 from depthpde.pages.table import Table
 from depthpde.records.evidence import Evidence, gather, over_all
+from depthpde.records.index.index import Index
 from depthpde.records.statistics.paired import mean
 from depthpde.report.tables import paired_table
-from depthpde.web.index import Index, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,18 +44,17 @@ class ComparisonView:
 
 
 def draw_comparison(
-    index: Index, snapshot: Snapshot, name: str, tasks: Sequence[str], variants: Sequence[str]
+    index: Index, name: str, tasks: Sequence[str], variants: Sequence[str]
 ) -> ComparisonView | None:
     """Compare what was chosen; None where there is nothing to compare.
 
     Args:
         index: Reads the records.
-        snapshot: What is known.
         name: The grid; the first one if there is none of that name.
         tasks: Names of tasks; those unknown are passed over, and none means all.
         variants: Names of variants; likewise.
     """
-    grids = snapshot.all_grids()
+    grids = index.all_grids()
     if not grids:
         return None
     grid = grids.get(name) or next(iter(grids.values()))

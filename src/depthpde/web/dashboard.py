@@ -15,15 +15,16 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
+from depthpde.records.index.entry import Snapshot
+from depthpde.records.index.index import Index
 from depthpde.records.record import FINISHED, Record
 from depthpde.web.board import BoardView, draw_board
 from depthpde.web.comparison import draw_comparison
 from depthpde.web.diagnosis import DOCTOR, PROBE, draw_doctor
-from depthpde.web.index import Index, Snapshot
 from depthpde.web.live import ServerEvent, stream
 from depthpde.web.pages import Pages, digest, static_file
 from depthpde.web.runs import Curves, RunView, draw_run
-from depthpde.web.states import STATE_BADGES
+from depthpde.web.states import STATE_BADGES, run_name
 
 FRESH = 0.4
 """Seconds for which one reading of the folder serves every request."""
@@ -76,7 +77,7 @@ class Dashboard:
 
     def board(self, request: Request) -> Response:
         """Show every grid and every run."""
-        board = draw_board(self.snapshot())
+        board = draw_board(self.snapshot(), self.index.all_grids().values())
         sections = self._board_sections(board)
         return self._page(
             "board.html",
@@ -99,11 +100,10 @@ class Dashboard:
 
         def look() -> list[ServerEvent]:
             snapshot = self.snapshot()
-            now = (snapshot.version, frozenset(snapshot.states().items()))
-            if now == version[0]:
+            if snapshot.version == version[0]:
                 return []
-            version[0] = now
-            board = draw_board(snapshot)
+            version[0] = snapshot.version
+            board = draw_board(snapshot, self.index.all_grids().values())
             sections = {name: str(each) for name, each in self._board_sections(board).items()}
             new = {name: each for name, each in sections.items() if last.get(name) != each}
             last.clear()
@@ -150,7 +150,7 @@ class Dashboard:
         record = self._record(request)
         view = draw_doctor(
             record,
-            self.snapshot().name(record.id),
+            run_name(self.snapshot(), record.id),
             self.index.file(record.id, DOCTOR),
             self.index.file(record.id, PROBE),
         )
@@ -159,9 +159,9 @@ class Dashboard:
     def compare(self, request: Request) -> Response:
         """Compare the chosen variants on the chosen tasks."""
         query = request.query_params
+        self.whole()
         view = draw_comparison(
             self.index,
-            self.whole(),
             query.get("grid", ""),
             query.getlist("task"),
             query.getlist("variant"),

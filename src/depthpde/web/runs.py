@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from depthpde.pages.formatting import format_number, format_seconds, format_size, plain
+from depthpde.records.index.entry import Snapshot
+from depthpde.records.index.index import Index
 from depthpde.records.record import METRICS, Record, State
 from depthpde.records.run_model import site_of
 from depthpde.web.diagnosis import DOCTOR, PROBE, last_verdicts
 from depthpde.web.diagnosis import DoctorEntry as Doctor
-from depthpde.web.index import Index, Snapshot
 from depthpde.web.live import ServerEvent, read_tail, thin
-from depthpde.web.states import STATE_BADGES, StateBadge
+from depthpde.web.states import STATE_BADGES, StateBadge, run_name
 
 Facts = tuple[tuple[str, str], ...]
 
@@ -46,8 +47,8 @@ def draw_run(index: Index, snapshot: Snapshot, record: Record) -> RunView:
     entry, result = snapshot.entries[record.id], record.result
     return RunView(
         run=record.id,
-        name=snapshot.name(record.id),
-        look=STATE_BADGES[entry.state_at(snapshot.now)],
+        name=run_name(snapshot, record.id),
+        look=STATE_BADGES[snapshot.states[record.id]],
         update=entry.update,
         updates=entry.updates,
         error=entry.error,
