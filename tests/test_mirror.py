@@ -31,7 +31,7 @@ ELSEWHERE = {
         ("cache", "future", "memory", "neighbour", "packing", "padding", "table"),
         "isolation/test_faults.py",  # every question finds its seeded faults there
     ),
-    "cli": {"subject": "cli/test_doctor.py"},
+    "cli": {"reading_bar": "cli/test_report.py", "subject": "cli/test_doctor.py"},
     "data": {"drawing": "data/test_counter.py", "task": "data/test_tasks.py"},
     "data/recipes": {
         "listops_trees": "data/recipes/test_listops.py",
@@ -86,6 +86,7 @@ ELSEWHERE = {
     "papers/measurements": {"depth": "papers/test_depth_limit.py"},
     "records": {"ungrouped": "records/test_results.py"},
     "records/index": dict.fromkeys(("grid_files", "reading"), "records/index/test_index.py"),
+    "report": dict.fromkeys(("face", "summary"), "report/test_site.py"),
     "runs": {"stages": "runs/test_execute.py"},
     "simulator": {"block": "simulator/test_learned.py", "system": "simulator/test_systems.py"},
     "solvers": {
