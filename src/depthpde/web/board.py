@@ -238,7 +238,7 @@ def _tables(
 def _line(number: int, grid: Grid, cells: Sequence[Cell], states: Mapping[str, State]) -> GridLine:
     count = Counter(states[cell.run] for cell in cells)
     finished = sum(count[state] for state in FINISHED)
-    rest = Counter({state: n for state, n in count.items() if state is not State.DONE})
+    rest: dict[State, int] = {s: n for s, n in count.items() if s is not State.DONE}
     return GridLine(f"line-{number}", grid.name, grid.question, finished, len(cells), _badges(rest))
 
 
