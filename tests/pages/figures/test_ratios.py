@@ -1,8 +1,9 @@
 """Learned ratios: every feature a tick, one row a place."""
 
 import math
+import re
 
-from depthpde.pages.figures.ratios import ratios
+from depthpde.pages.figures.ratios import MOST_TICKS, ratios
 from pages.figures.reading import shapes, words
 
 
