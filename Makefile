@@ -28,6 +28,8 @@ $(CORE): pyproject.toml constraints.txt
 # What tests, benchmarks and results need as well.
 $(READY): $(CORE)
 	$(PIP) --editable '.[test]'
+	# axe-core as a file, for the accessibility test; its browser driver is not needed
+	$(PIP) --no-deps axe-playwright-python
 	# timm apart from the rest: it would pull a CUDA torchvision
 	$(PIP) --no-deps --target $(VENV)/timm --upgrade timm
 	@touch $@

@@ -1,12 +1,11 @@
-"""How soon a dashboard of thousands of runs answers, against bars that ``--check`` enforces.
+"""How soon report and dashboard answer over thousands of runs, against bars that ``--check`` holds.
 
-    python benchmarks/dashboard.py [--check] [--records 2000] [--json]
+    python benchmarks/dashboard.py [--check] [--runs 1247 20000] [--folder KEPT] [--json]
 
-Synthetic records lie in a folder that is removed afterwards. A real server is asked over a real
-socket. The first page is measured twice: at a dashboard that has read nothing yet, which shows
-what it has read within its patience and the rest as it comes; and whole, with every record on it.
-The update is what one look costs when one record is new. What can be asked again is asked nine
-times, and the median is judged.
+The runs are the committed records again under seeds of their own (`run_folders.py`), with every
+file at its true size. A real server is asked over a real socket, from a process of its own whose
+memory is read. Beside the seconds of the index stands their ratio to a plain read of the same
+records, so that a slow or busy machine does not decide alone.
 """
 
 from __future__ import annotations
@@ -14,182 +13,247 @@ from __future__ import annotations
 import argparse
 import http.client
 import json
+import math
+import shutil
 import statistics
+import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from hashlib import sha256
 from pathlib import Path
+from urllib.parse import quote
 
-from depthpde.records.record import (
-    CONFIG,
-    ENVIRONMENT,
-    FORMAT,
-    METRICS,
-    RESULT,
-    STATUS,
-    Cell,
-    Grid,
-    run_folder,
-    write_grid,
-)
-from depthpde.web.board import draw_board
-from depthpde.web.dashboard import Dashboard
-from depthpde.web.index import Index
-from depthpde.web.security import Access
-from depthpde.web.server import make_server, open_socket
+from depthpde.records.index.index import look_once
+from depthpde.records.index.store import FOLDER
+from depthpde.records.record import read_grids, read_records
+from run_folders import STRIDE, write_copy, write_runs
 
-TASKS = tuple(f"{name}-mini" for name in ("listops", "text", "image", "pathfinder", "retrieval"))
-SEEDS = 10
-REPEATS = 9
+BARS = {
+    "index made, s": (3.0, 40.0),
+    "brought up to date after one run, s": (0.2, 1.0),
+    "first compare page after the start, s": (0.5, 1.0),
+    "pages, warm, median, ms": (50.0, 80.0),
+    "pages, warm, p99, ms": (200.0, 300.0),
+    "board, 16 connections, p99, ms": (300.0, 300.0),
+    "board, 16 connections, requests a second": (100.0, 100.0),
+    "report of all grids, s": (6.0, 20.0),
+    "dashboard memory, MB": (200.0, 300.0),
+}
+"""At 1,247 and at 20,000 runs; a rate must be at least its bar, everything else at most."""
+GROWTH = 1.05
 
 
 @dataclass(frozen=True)
 class Row:
-    """One measurement and its bar; a bar of 0 is none."""
+    """One measurement at both sizes."""
 
     name: str
-    milliseconds: float
-    bar: float = 0.0
+    values: tuple[float, ...]
+    bars: tuple[float, ...]
+    ratios: tuple[float, ...] = ()
+    """To a plain read of the same records, where that says something."""
 
     @property
     def holds(self) -> bool:
-        """Whether the bar is met."""
-        return not self.bar or self.milliseconds <= self.bar
+        """Whether every bar is met."""
+        pairs = list(zip(self.values, self.bars, strict=False))
+        if "requests" in self.name:
+            return all(value >= bar for value, bar in pairs)
+        return all(value <= bar for value, bar in pairs)
 
     def __str__(self) -> str:
-        verdict = ("ok" if self.holds else "MISSED") if self.bar else ""
-        bar = f"≤ {self.bar:,.0f}" if self.bar else ""
-        return f"{self.name:58} {self.milliseconds:>10,.1f} ms {bar:>8} {verdict}".rstrip()
+        sign = "≥" if "requests" in self.name else "≤"
+        cells = [
+            f"{value:>9.2f} ({sign} {bar:g})"
+            for value, bar in zip(self.values, self.bars, strict=False)
+        ]
+        ratio = ", ".join(f"×{each:.2f}" for each in self.ratios)
+        verdict = "ok" if self.holds else "MISSED"
+        told = f"{self.name:42} {'  '.join(f'{cell:>20}' for cell in cells)}  {verdict}"
+        return f"{told}  {ratio} of a plain read" if ratio else told
 
 
-def write_record(results: Path, task: str, variant: str, seed: int) -> Cell:
-    """Write a finished run of the usual size: four ratios of 64 features, 60 points."""
-    run = sha256(f"{task} {variant} {seed}".encode()).hexdigest()[:16]
-    folder = run_folder(results, run)
-    folder.mkdir(parents=True)
-    accuracy = 30 + int(run[:4], 16) / 2**14
-    config = {"task": task, "seed": seed, "protocol": "strict", "model": {"dim": 64, "blocks": 4}}
-    point = {"kind": "point", "epoch": 0, "loss": 2.0, "accuracy": 30.0, "gradient_norm": 1.0}
-    result = {
-        "format": FORMAT, "id": run, "status": "done", "update": 600, "reason": "",
-        "test": {"accuracy": accuracy, "loss": 1.5, "targets": 2000, "correct": 700},
-        "ratios": {f"block {k}": [0.125 + i / 1024 for i in range(64)] for k in range(4)},
-        "trivial": {"majority": 16.9}, "seconds": 60.0,
-    }  # fmt: skip
-    files = {
-        CONFIG: {"format": FORMAT, "id": run, "label": variant, "config": config},
-        ENVIRONMENT: {"versions": {"depthpde": "0.1.0"}, "device": "cpu"},
-        STATUS: {"state": "done", "update": 600, "updates": 600},
-        RESULT: result,
-    }
-    for name, values in files.items():
-        (folder / name).write_text(json.dumps(values))
-    lines = (json.dumps(point | {"update": 10 * k}) + "\n" for k in range(60))
-    (folder / METRICS).write_text("".join(lines))
-    return Cell(task, variant, seed, run)
-
-
-def write_results(results: Path, records: int) -> None:
-    """Write a grid of so many runs."""
-    variants = [f"variant {k}" for k in range(-(-records // (len(TASKS) * SEEDS)))]
-    asked = [(t, v, s) for v in variants for t in TASKS for s in range(SEEDS)][:records]
-    cells = tuple(write_record(results, *each) for each in asked)
-    write_grid(results, Grid("synthetic", "How many?", variants[0], cells, {}))
-
-
-def milliseconds(work: Callable[[], object]) -> float:
+def seconds(work: Callable[[], object]) -> float:
     """Time one call."""
     start = time.perf_counter()
     work()
-    return 1e3 * (time.perf_counter() - start)
+    return time.perf_counter() - start
 
 
-def fetch(port: int, path: str = "/") -> str:
+def fetch(port: int, path: str) -> bytes:
     """Ask the server for a page, on a new connection as a browser's first visit is."""
-    line = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
+    line = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
     try:
         line.request("GET", path)
         answer = line.getresponse()
         if answer.status != 200:
             raise RuntimeError(f"{path} gave {answer.status}")
-        return answer.read().decode()
+        return answer.read()
     finally:
         line.close()
 
 
-def measure_pages(results: Path, records: int) -> list[Row]:
-    """Ask a server that has read nothing for its first page, then for whole ones."""
-    bound = open_socket("127.0.0.1", 0)
-    dashboard = Dashboard(results)
-    server = make_server(dashboard, Access("127.0.0.1", None))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
-    thread.start()
-    try:
-        port = int(bound.getsockname()[1])
-        while not server.started:
-            time.sleep(0.01)
-        dashboard.start()
-        cold = milliseconds(lambda: fetch(port))
-        start = time.perf_counter()
-        dashboard.whole()
-        read = cold + 1e3 * (time.perf_counter() - start)
-        if f"{records:,} done" not in fetch(port):
-            raise RuntimeError("the board does not show every record")
-        whole = statistics.median(milliseconds(lambda: fetch(port)) for _ in range(REPEATS))
-        comparing = [milliseconds(lambda: fetch(port, "/compare")) for _ in range(2)]
-    finally:
-        server.should_exit = True
-        thread.join()
-        bound.close()
-    return [
-        Row(f"first page, nothing read yet ({records:,} records)", cold, 1000),
-        Row(f"first page with all {records:,} records", whole, 1000),
-        Row("until all records were read, from the start", read),
-        Row("compare page, records read for the first time", comparing[0]),
-        Row("compare page, again", comparing[1]),
-    ]
+@contextmanager
+def dashboard(results: Path) -> Iterator[tuple[int, int]]:
+    """Serve a folder from a process of its own; give its port and its number."""
+    code = (
+        "import sys; from pathlib import Path\n"
+        "from depthpde.web.dashboard import Dashboard\n"
+        "from depthpde.web.security import Access\n"
+        "from depthpde.web.server import open_socket, serve\n"
+        "bound = open_socket('127.0.0.1', 0); print(bound.getsockname()[1], flush=True)\n"
+        "serve(Dashboard(Path(sys.argv[1])), Access('127.0.0.1', None), bound)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(results)], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        try:
+            port = int(process.stdout.readline())
+            fetch(port, "/static/icon.svg")
+            yield port, process.pid
+        finally:
+            process.terminate()
 
 
-def measure_updates(results: Path, records: int) -> list[Row]:
-    """Time looks at a folder that is known: nothing new, and one new record each time."""
-    index = Index(results)
-    while index.look().unread:
-        pass
-    idle = statistics.median(milliseconds(index.look) for _ in range(REPEATS))
+def memory(process: int) -> float:
+    """Return the resident memory of a process in MB."""
+    for line in Path(f"/proc/{process}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) / 1000
+    raise RuntimeError("no memory was told")
+
+
+def crowd(port: int, path: str, connections: int = 16, asks: int = 20) -> list[float]:
+    """Ask for a page on several kept connections at once; return every wait."""
+    waits: list[float] = []
+
+    def visitor() -> None:
+        line = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
+        for _ in range(asks):
+            start = time.perf_counter()
+            line.request("GET", path)
+            line.getresponse().read()
+            waits.append(time.perf_counter() - start)
+        line.close()
+
+    visitors = [threading.Thread(target=visitor) for _ in range(connections)]
+    for each in visitors:
+        each.start()
+    for each in visitors:
+        each.join()
+    return waits
+
+
+def late(waits: list[float]) -> float:
+    """Return the wait that one in a hundred exceeds."""
+    return sorted(waits)[min(len(waits) - 1, math.ceil(0.99 * len(waits)))]
+
+
+def measure_index(results: Path) -> dict[str, tuple[float, float]]:
+    """Make the index, and bring it up to date; seconds and the ratio to a plain read."""
+    plain = seconds(lambda: read_records(results))
+    shutil.rmtree(results / FOLDER, ignore_errors=True)
+    made = seconds(lambda: look_once(results))
+    source = next(iter(read_records(Path(__file__).parents[1] / "results").found.values())).folder
     updates = []
-    for seed in range(REPEATS):
-        write_record(results, TASKS[0], "new", seed)
-        updates.append(milliseconds(index.look))
-    snapshot = index.look()
-    if len(snapshot.entries) != records + REPEATS:
-        raise RuntimeError("a new record was not found")
-    drawing = statistics.median(milliseconds(lambda: draw_board(snapshot)) for _ in range(REPEATS))
-    return [
-        Row("index update for one new record", statistics.median(updates), 50),
-        Row("a look with nothing new", idle),
-        Row("arranging the board", drawing),
-    ]
+    for number in range(3):
+        run = write_copy(results, source, 900 + number)
+        updates.append(seconds(lambda: look_once(results)))
+        shutil.rmtree(results / "runs" / run)
+    update = statistics.median(updates)
+    return {
+        "index made, s": (made, made / plain),
+        "brought up to date after one run, s": (update, update / plain),
+    }
+
+
+def measure_pages(results: Path) -> dict[str, float]:
+    """Ask a dashboard for its pages: first, warm, and by many at once."""
+    grid = next(iter(read_grids(results).by_name.values()))
+    run = grid.cells[0].run
+    pages = ("/", f"/?grid={quote(grid.name)}", "/?state=done&sort=newest", "/compare",
+             f"/run/{run}", f"/run/{run}/doctor", "/theory")  # fmt: skip
+    with dashboard(results) as (port, process):
+        first = seconds(lambda: fetch(port, "/compare"))
+        for page in pages:
+            fetch(port, page)
+        waits = [seconds(lambda page=page: fetch(port, page)) for _ in range(15) for page in pages]  # type: ignore[misc]
+        start = time.perf_counter()
+        many = crowd(port, "/")
+        rate = len(many) / (time.perf_counter() - start)
+        used = memory(process)
+    return {
+        "first compare page after the start, s": first,
+        "pages, warm, median, ms": 1e3 * statistics.median(waits),
+        "pages, warm, p99, ms": 1e3 * late(waits),
+        "board, 16 connections, p99, ms": 1e3 * late(many),
+        "board, 16 connections, requests a second": rate,
+        "dashboard memory, MB": used,
+    }
+
+
+def measure_report(results: Path) -> dict[str, float]:
+    """Write a whole report in a process of its own, the index being there."""
+    with tempfile.TemporaryDirectory() as out:
+        code = (
+            "import sys; from pathlib import Path; from depthpde.report.page import make_report\n"
+            "make_report(Path(sys.argv[1]), Path(sys.argv[2]))"
+        )
+        words = [sys.executable, "-c", code, str(results), out]
+        took = seconds(lambda: subprocess.run(words, check=True))
+        largest = max(each.stat().st_size for each in Path(out).glob("*.html"))
+    if largest > 500_000:
+        raise RuntimeError(f"a page of the report has {largest:,} bytes, 500,000 are allowed")
+    return {"report of all grids, s": took}
+
+
+def measure(results: Path, runs: int) -> tuple[dict[str, float], dict[str, float]]:
+    """Measure everything at one size: values and ratios."""
+    if not (results / "runs").is_dir():
+        write_runs(results, runs)
+    index = measure_index(results)
+    values = {name: value for name, (value, _) in index.items()}
+    values |= measure_pages(results) | measure_report(results)
+    return values, {name: ratio for name, (_, ratio) in index.items()}
 
 
 def main() -> int:
     """Measure, print, and fail where a bar is missed and ``--check`` is given."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="exit 1 where a bar is missed")
-    parser.add_argument("--records", type=int, default=2000)
+    parser.add_argument("--runs", type=int, nargs="+", default=[1247, 20000])
+    parser.add_argument("--folder", type=Path, help="keeps the run folders for the next time")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        results = Path(folder)
-        write_results(results, arguments.records)
-        rows = measure_pages(results, arguments.records)
-        rows += measure_updates(results, arguments.records)
+    assert max(arguments.runs) // 100 < STRIDE, "copies must not share seeds"
+    with tempfile.TemporaryDirectory() as temporary:
+        home = arguments.folder or Path(temporary)
+        found = [measure(home / str(runs), runs) for runs in arguments.runs]
+    rows = [
+        Row(
+            name,
+            tuple(values[name] for values, _ in found),
+            bars,
+            tuple(ratios[name] for _, ratios in found if name in ratios),
+        )
+        for name, bars in BARS.items()
+    ]
+    if len(found) > 1:
+        for name in ("index made, s", "report of all grids, s"):
+            few, many = (values[name] for values, _ in (found[0], found[-1]))
+            exponent = math.log(many / few) / math.log(arguments.runs[-1] / arguments.runs[0])
+            rows.append(
+                Row(f"growth of {name.removesuffix(', s')}, exponent", (exponent,), (GROWTH,))
+            )
     if arguments.json:
         print(json.dumps([asdict(row) for row in rows], indent=1))
     else:
+        print(f"{'runs':42} " + "  ".join(f"{runs:>20,}" for runs in arguments.runs))
         print("\n".join(str(row) for row in rows))
     return 1 if arguments.check and not all(row.holds for row in rows) else 0
 

@@ -31,7 +31,7 @@ ELSEWHERE = {
         ("cache", "future", "memory", "neighbour", "packing", "padding", "table"),
         "isolation/test_faults.py",  # every question finds its seeded faults there
     ),
-    "cli": {"subject": "cli/test_doctor.py"},
+    "cli": {"reading_bar": "cli/test_report.py", "subject": "cli/test_doctor.py"},
     "comparison": {"entrant": "comparison/test_report.py"},
     "demo": {"demo": "cli/test_demo.py"},
     "data": {"drawing": "data/test_counter.py", "task": "data/test_tasks.py"},
@@ -87,6 +87,8 @@ ELSEWHERE = {
     ),
     "papers/measurements": {"depth": "papers/test_depth_limit.py"},
     "records": {"ungrouped": "records/test_results.py"},
+    "records/index": dict.fromkeys(("grid_files", "reading"), "records/index/test_index.py"),
+    "report": dict.fromkeys(("face", "summary"), "report/test_site.py"),
     "runs": {"stages": "runs/test_execute.py"},
     "simulator": {"block": "simulator/test_learned.py", "system": "simulator/test_systems.py"},
     "solvers": {

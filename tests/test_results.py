@@ -10,7 +10,8 @@ import pytest
 from depthpde.pages.formatting import file_names
 from depthpde.records.record import RUNS
 from depthpde.report.markdown_blocks import fill_blocks, parts_of
-from depthpde.report.page import PAGE, make_report, render_page
+from depthpde.report.page import make_report
+from depthpde.report.site import render_site
 
 ROOT = Path(__file__).parents[1]
 
@@ -27,9 +28,20 @@ def parts(report):
     return parts_of(report.chapters, report.results.findings)
 
 
-def test_the_committed_page_is_that_of_the_records(report):
-    page = render_page(report.results, report.chapters, runs=f"../{RUNS}")
-    assert (ROOT / "results" / "report" / PAGE).read_text(encoding="utf-8") == page
+def test_the_committed_pages_are_those_of_the_records(report):
+    pages = render_site(report.results, report.chapters, runs=f"../{RUNS}")
+    folder = ROOT / "results" / "report"
+    kept = {each.name: each.read_text(encoding="utf-8") for each in folder.glob("*.html")}
+    assert kept.keys() == pages.keys(), "run: make results"
+    assert kept == pages
+
+
+def test_every_committed_page_is_at_most_half_a_megabyte():
+    sizes = {
+        each.name: each.stat().st_size for each in (ROOT / "results" / "report").glob("*.html")
+    }
+    assert len(sizes) > 30
+    assert max(sizes.values()) <= 500_000, max(sizes, key=sizes.__getitem__)
 
 
 @pytest.mark.parametrize("part", ["tables", "figures"])

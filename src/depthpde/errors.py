@@ -6,7 +6,9 @@ import difflib
 import math
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -73,6 +75,21 @@ class NameTable(dict[str, Named]):
         except ValueError as error:
             raise UnknownNameError(str(error)) from None
         raise AssertionError("a missing name is not in the table")
+
+
+def import_optional(module: str, wanted_by: str) -> ModuleType:
+    """Return a library that people may do without, or say how to get it.
+
+    >>> import_optional("json", "an example").__name__
+    'json'
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        name = module.partition(".")[0]
+        raise ValueError(
+            f"{wanted_by} needs {name}, got {error}; install it with: pip install {name}"
+        ) from error
 
 
 def nearest(value: str, names: Iterable[str]) -> str | None:

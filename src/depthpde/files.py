@@ -8,6 +8,7 @@ import math
 import os
 import shutil
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,22 @@ def parse_json(text: bytes | str, *, constants: bool = False) -> Any:
         parse_int=_whole,
         parse_constant=float if constants else _finite,
     )
+
+
+def parse_json_lines(lines: Sequence[str]) -> list[Any] | None:
+    """Return the values of whole lines of JSON, NaN accepted, faster than one by one.
+
+    >>> parse_json_lines(['{"update": 1}', '{"update": 2}'])
+    [{'update': 1}, {'update': 2}]
+
+    Returns:
+        None where any line is no single value; parse them one by one to learn which.
+    """
+    try:
+        found: list[Any] = parse_json(f"[{','.join(lines)}]", constants=True)
+    except (ValueError, RecursionError):
+        return None
+    return found if len(found) == len(lines) else None
 
 
 def read_json(path: Path, limit: int = LARGEST) -> Any:

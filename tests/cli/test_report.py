@@ -1,3 +1,4 @@
+import io
 import json
 import subprocess
 import sys
@@ -5,6 +6,7 @@ import sys
 import pytest
 
 from depthpde.cli.main import main
+from depthpde.cli.reading_bar import reading_bar
 from report import synthesis
 
 
@@ -88,3 +90,24 @@ def test_help_has_examples(capsys):
     with pytest.raises(SystemExit):
         main(["report", "--help"])
     assert capsys.readouterr().out.count("  depthpde report ") >= 2
+
+
+def test_one_file_holds_everything_where_asked_for(results, tmp_path, capsys):
+    assert main(["report", str(results), "--out", str(tmp_path), "--single-file"]) == 0
+    assert [each.name for each in tmp_path.glob("*.html")] == ["report.html"]
+
+
+def test_a_bar_shows_how_far_many_runs_are_read_on_a_terminal_alone():
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    assert reading_bar(io.StringIO()) is None
+    few, many = Terminal(), Terminal()
+    for stream, of in ((few, 499), (many, 1000)):
+        draw = reading_bar(stream)
+        for done in range(1, of + 1):
+            draw(done, of)
+    assert few.getvalue() == ""
+    assert "500 of 1,000" in many.getvalue()
+    assert many.getvalue().endswith("\033[K"), "nothing of it stays"

@@ -1,5 +1,6 @@
 import json
 import shutil
+import sys
 
 import pytest
 
@@ -98,3 +99,39 @@ def test_folders_are_read_together_and_a_finished_run_wins(shared_results, tmp_p
     whole = read_results(shared_results).grids["placement"]
     assert set(both.grids["placement"].cells) == set(whole.cells)
     assert both.grids[UNGROUPED].cells[0].task == "image-mini"
+
+
+def test_rows_tell_of_every_run_what_it_is_and_reached(results):
+    found = read_results(str(results))
+    rows = {row["run"]: row for row in found.rows()}
+    assert rows.keys() == found.records.keys()
+    for cell in found.grids["placement"].cells:
+        row, record = rows[cell.run], found.records[cell.run]
+        assert (row["grid"], row["variant"], row["task"]) == ("placement", cell.variant, cell.task)
+        assert (row["accuracy"], row["state"]) == (record.accuracy, record.state.value)
+
+
+def test_rows_become_a_frame_of_pandas_and_of_polars(shared_results):
+    found = read_results(shared_results)
+    for name, frame in (("pandas", found.to_pandas), ("polars", found.to_polars)):
+        pytest.importorskip(name)
+        made = frame()
+        assert made.shape == (len(found.records), 14)
+        assert list(made["run"]) == list(found.records)
+
+
+def test_a_frame_without_its_library_says_what_to_install(shared_results, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ValueError, match="pip install pandas"):
+        read_results(shared_results).to_pandas()
+
+
+def test_a_run_that_vanished_after_the_folder_was_read_is_a_missing_key(results):
+    found = read_results(results, stored=False)
+    run = next(iter(found.records))
+    (results / "runs" / run / "result.json").unlink()
+    assert found.records[run].result is not None, "the index still has it"
+    fresh = read_results(results)
+    shutil.rmtree(results / "runs" / run)
+    with pytest.raises(KeyError, match=run):
+        fresh.records[run]

@@ -1,3 +1,4 @@
+import csv
 import sys
 import xml.etree.ElementTree as ET
 
@@ -13,13 +14,35 @@ def chapters(evidence):
 
 
 def test_tables_are_written_in_four_forms(chapters, tmp_path):
-    written = write_tables(chapters, tmp_path)
-    assert sorted(each.name for each in written) == sorted(
+    written = write_tables(chapters, tmp_path, {})
+    forms = [
         f"{name}.{kind}"
         for name in ("placement", "placement-cost")
         for kind in ("csv", "md", "tex", "txt")
-    )
+    ]
+    assert sorted(each.name for each in written) == sorted([*forms, "placement-runs.csv"])
     assert (tmp_path / "tables" / "placement.txt").read_text() == chapters[0].table.text()
+
+
+def test_the_list_of_runs_is_a_table_too(chapters, tmp_path):
+    write_tables(chapters, tmp_path, {})
+    text = (tmp_path / "tables" / "placement-runs.csv").read_text()
+    rows = list(csv.DictReader(text.splitlines()))
+    runs = {run.id for cell in chapters[0].evidence.runs.values() for run in cell.values()}
+    assert {row["run"] for row in rows} == runs
+
+
+def test_parquet_holds_the_numbers_of_the_csv(chapters, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet", reason="the tables extra is not installed")
+    write_tables(chapters, tmp_path, {}, parquet=True)
+    read = parquet.read_table(tmp_path / "tables" / "placement.parquet").to_pylist()
+    assert read == [dict(row) for row in chapters[0].table.tidy]
+
+
+def test_parquet_without_its_library_says_what_to_install(chapters, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ValueError, match=r"`--parquet` needs pyarrow.*pip install pyarrow"):
+        write_tables(chapters, tmp_path, {}, parquet=True)
 
 
 def test_figures_are_files_of_their_own(chapters, tmp_path):

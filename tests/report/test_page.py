@@ -54,7 +54,7 @@ class Reader(HTMLParser):
 @pytest.fixture(scope="module")
 def page(shared_results, tmp_path_factory) -> str:
     out = tmp_path_factory.mktemp("out")
-    return write_report(shared_results, out).read_text()
+    return write_report(shared_results, out, single_file=True).read_text()
 
 
 def test_the_page_is_whole_and_every_link_leads_somewhere(page):
@@ -114,7 +114,7 @@ def test_the_same_records_give_the_same_bytes_wherever_they_lie(shared_results, 
 
 
 def test_inside_the_results_the_page_leads_to_each_record(results):
-    page = write_report(results)
+    page = write_report(results, single_file=True)
     assert page == results / "report" / PAGE
     links = [each for each in Reader(page.read_text()).links if not each.startswith("#")]
     assert len(links) == 60
@@ -132,7 +132,8 @@ def test_broken_records_are_listed_and_the_rest_is_shown(results):
     assert "must be of format 1, got 2" in page
     assert str(results) not in page
     assert "58 of 58 runs finished" in page
-    assert "2 of 60 runs have no result yet" in page
+    grid = report.page.with_name("grid-placement.html").read_text()
+    assert "2 of 60 runs have no result yet" in grid
 
 
 def test_curves_and_probes_that_cannot_be_read_are_listed(results):
@@ -200,7 +201,7 @@ def make_hostile(folder: Path) -> Path:
 def test_names_from_records_are_text_everywhere(tmp_path):
     assert read_grid(write_grid(tmp_path, Grid("g", HOSTILE, "b", (), {}))).question == HOSTILE
     out = tmp_path / "out"
-    page = write_report(make_hostile(tmp_path / "results"), out).read_text()
+    page = write_report(make_hostile(tmp_path / "results"), out, single_file=True).read_text()
     read = Reader(page)
     assert read.open == []
     assert "script" not in read.tags
@@ -211,7 +212,7 @@ def test_names_from_records_are_text_everywhere(tmp_path):
 
 
 def test_a_browser_opens_the_page_without_a_word_and_runs_no_name(browser, tmp_path):
-    page = write_report(make_hostile(tmp_path / "results"), tmp_path / "out")
+    page = write_report(make_hostile(tmp_path / "results"), tmp_path / "out", single_file=True)
     browser.open(page.as_uri())
     assert browser.complaints == []
     assert browser.ask("document.title") == "placement · depthpde report"
@@ -220,7 +221,7 @@ def test_a_browser_opens_the_page_without_a_word_and_runs_no_name(browser, tmp_p
 
 @pytest.mark.parametrize("width", [390, 1280, 1400])
 def test_the_page_is_no_wider_than_its_window(browser, shared_results, tmp_path, width):
-    page = write_report(shared_results, tmp_path / "out")
+    page = write_report(shared_results, tmp_path / "out", single_file=True)
     browser.size(width, 900)
     for scheme in ("light", "dark"):
         browser.paint(scheme)

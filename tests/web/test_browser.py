@@ -310,7 +310,8 @@ def test_a_record_named_like_a_script_does_nothing(visitor: Browser, results: Pa
             settle(visitor, "")
             assert visitor.complaints == [], path
             assert visitor.ask("document.querySelectorAll('main script, main img').length") == 0
-            assert "alert(" in visitor.ask("document.body.textContent"), path
+            if EVIL not in path:  # a grid that nobody knows: the newest is shown instead
+                assert "alert(" in visitor.ask("document.body.textContent"), path
         visitor.open(site.address + "/")
         assert EVIL in visitor.ask("document.querySelector('main').textContent")
         status, _, body = site.get("/run/%3Cscript%3Ealert(1)%3C%2Fscript%3E")

@@ -1,18 +1,21 @@
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 
 from depthpde.records.evidence import gather
-from depthpde.records.record import RESULT
+from depthpde.records.index.index import TURNS, Index
+from depthpde.records.record import RESULT, read_grid, write_grid
 from depthpde.records.results import read_results
 from depthpde.report.tables import paired_table
-from depthpde.web.comparison import ComparisonView, draw_comparison
-from depthpde.web.index import Index
+from depthpde.web.comparison import Comparisons, ComparisonView
 
 
 def compare(results: Path, *choice: object) -> ComparisonView:
     index = Index(results)
-    view = draw_comparison(index, index.look(), *choice)  # type: ignore[arg-type]
+    index.look(60.0)
+    view = Comparisons(index).draw(*choice)  # type: ignore[arg-type]
     assert view is not None
     return view
 
@@ -51,4 +54,40 @@ def test_without_a_finished_run_it_says_so(results: Path) -> None:
 
 def test_an_empty_folder_has_nothing_to_compare(tmp_path: Path) -> None:
     index = Index(tmp_path)
-    assert draw_comparison(index, index.look(), "", [], []) is None
+    assert Comparisons(index).draw("", [], []) is None
+
+
+def test_it_opens_on_the_grid_that_ran_last(results: Path) -> None:
+    grid = read_grid(results / "grids" / "placement.json")
+    for name, cells in (("a", grid.cells[:12]), ("b", grid.cells[-12:])):
+        write_grid(results, type(grid)(name, "?", grid.cells[0].variant, cells, {}))
+    (results / "grids" / "placement.json").unlink()
+    for run, name in ((grid.cells[0].run, "a"), (grid.cells[-1].run, "b")):
+        later = time.time() + 60 + ord(name)
+        os.utime(results / "runs" / run / RESULT, (later, later))
+        assert compare(results, "", [], []).name == name
+
+
+def test_a_comparison_is_kept_until_one_of_its_runs_changes(results: Path) -> None:
+    index = Index(results)
+    index.look(60.0)
+    comparisons = Comparisons(index)
+    first = comparisons.draw("placement", [], [])
+    assert comparisons.draw("placement", [], []) is first
+    run = read_grid(results / "grids" / "placement.json").cells[0].run
+    path = results / "runs" / run / RESULT
+    path.write_text(path.read_text().replace('"accuracy": 3', '"accuracy": 4', 1))
+    for _ in range(TURNS):
+        index.look(60.0)
+    again = comparisons.draw("placement", [], [])
+    assert first is not None
+    assert again is not None
+    assert again.table != first.table
+
+
+def test_the_curves_of_what_is_compared_are_drawn(shared_results: Path) -> None:
+    view = compare(shared_results, "placement", ["text-mini"], ["depthwise conv"])
+    (curve,) = view.curves
+    assert "depthwise conv" in curve
+    assert "after embedding" not in curve
+    assert view.drawn == ("baseline", "depthwise conv")

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from depthpde.files import write_json
+from depthpde.records.index.index import Index
 from depthpde.records.record import METRICS, RESULT, STATUS
-from depthpde.web.index import Index
 from depthpde.web.live import ServerEvent, read_tail, thin
 from depthpde.web.runs import Curves
 from web.conftest import Site, serving

@@ -3,8 +3,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from depthpde.records.index.index import Index
 from depthpde.records.record import METRICS, RESULT, read_grid
-from depthpde.web.index import Index
 from depthpde.web.runs import Curves, RunView, draw_run
 
 

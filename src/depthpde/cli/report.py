@@ -1,4 +1,4 @@
-"""``depthpde report``: results folders as one page, tables and figures."""
+"""``depthpde report``: results folders as pages, tables and figures."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ if TYPE_CHECKING:
     from depthpde.report.grid_section import GridSection
     from depthpde.report.page import Report
 
-SUMMARY = "write one page, tables and figures about finished runs"
+SUMMARY = "write pages, tables and figures about finished runs"
 EXAMPLES = """examples:
   depthpde report results
   depthpde report out/demo --out out/demo-report
   depthpde report results other/results --paper     (figures as PDF too)
+  depthpde report results --single-file --out to-send     (one page instead of many)
   depthpde report results --json > numbers.json
   depthpde report results --fill README.md     (what stands between its marks is made anew)
 """
@@ -38,6 +39,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--paper", action="store_true", help="write figures as PDF too; needs depthpde[paper]"
     )
     parser.add_argument(
+        "--single-file", action="store_true", help="one page that holds everything, to send around"
+    )
+    parser.add_argument(
+        "--parquet", action="store_true", help="write tables as Parquet too; needs pyarrow"
+    )
+    parser.add_argument(
         "--fill",
         metavar="PAGE",
         type=Path,
@@ -54,6 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
     Returns:
         0; 1 where no run has a result. Broken records are told and do not stop it.
     """
+    from depthpde.cli.reading_bar import reading_bar
     from depthpde.errors import check_folder
     from depthpde.report.markdown_blocks import fill_pages, parts_of
     from depthpde.report.page import make_report
@@ -62,7 +70,14 @@ def run(arguments: argparse.Namespace) -> int:
         check_folder("--out", arguments.out)
     for page in arguments.fill:
         _check_page(page)
-    report = make_report(arguments.results, arguments.out, paper=arguments.paper)
+    report = make_report(
+        arguments.results,
+        arguments.out,
+        paper=arguments.paper,
+        single_file=arguments.single_file,
+        parquet=arguments.parquet,
+        progress=reading_bar(sys.stderr),
+    )
     changed = fill_pages(arguments.fill, parts_of(report.chapters, report.results.findings))
     for page in changed:
         print(f"filled: {page}", file=sys.stderr)

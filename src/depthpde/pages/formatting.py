@@ -74,6 +74,12 @@ def format_size(value: float) -> str:
     return f"{value:.3g}"
 
 
+def format_bytes(count: float) -> str:
+    """Write a number of bytes as a person would: 1536 → 1.54 kB."""
+    text = format_size(count)
+    return f"{text}B" if text[-1].isalpha() else f"{text} bytes"
+
+
 def counted(number: int, noun: str, plural: str = "") -> str:
     """Write how many there are: 1 run, 2 runs; a plural that takes no s is given."""
     return f"{number} {noun if number == 1 else plural or noun + 's'}"

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -20,7 +20,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from depthpde.files import LARGEST, parse_json, read_json, read_plain, write_json
+from depthpde.files import LARGEST, parse_json, parse_json_lines, read_json, read_plain, write_json
 from depthpde.records.integrity import checksums, shape
 
 T = TypeVar("T")
@@ -95,6 +95,8 @@ class Record:
     """None until the run has finished."""
     kept: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
     """Files that were parsed already; see `keep`."""
+    stored: dict[str, Callable[[], Any]] = field(default_factory=dict, compare=False, repr=False)
+    """Where an index has what such a file holds."""
 
     def keep(self, name: str, read: Callable[[], T]) -> T:
         """Read a part of the record once; while the run goes on, whenever it is asked for.
@@ -106,7 +108,7 @@ class Record:
         if self.result is None:
             return read()
         if name not in self.kept:
-            self.kept[name] = read()
+            self.kept[name] = self.stored.get(name, read)()
         found: T = self.kept[name]
         return found
 
@@ -156,11 +158,9 @@ class Record:
             return None
         said = self.content(PREDICTIONS)
         test = (self.result or {}).get("test") or {}
-        if len(said) != test.get("targets", len(said)):
-            raise ValueError(
-                f"{self.folder / PREDICTIONS} must hold {test['targets']} predictions, got "
-                f"{len(said)}; {_again(self.folder)}"
-            )
+        if len(said) != (wanted := test.get("targets", len(said))):
+            where = f"{self.folder / PREDICTIONS} must hold {wanted} predictions"
+            raise ValueError(f"{where}, got {len(said)}; {_again(self.folder)}")
         return np.frombuffer(said, dtype=np.uint8)
 
     def content(self, name: str, limit: int = LARGEST) -> bytes:
@@ -171,22 +171,26 @@ class Record:
             limit: Most bytes it may have.
         """
         said = read_plain(self.folder / name, limit)
-        checksums.check_file(self.folder, name, self.result)
+        checksums.check_file(self.folder, name, self.result, said)
         return said
 
     def _metrics(self) -> Iterator[dict[str, Any]]:
-        path = self.folder / METRICS
-        if not path.exists():
+        if not (path := self.folder / METRICS).exists():
             return
         lines = self.content(METRICS).decode("utf-8").splitlines(keepends=True)
+        if lines and not lines[-1].endswith("\n"):
+            lines.pop()  # a line that is being written is not yet there
+        entries = parse_json_lines(lines)
+        if entries is not None and all(type(e) is dict and "kind" in e for e in entries):
+            yield from entries
+            return
         for number, line in enumerate(lines, start=1):
-            if line.endswith("\n"):  # a line that is being written is not yet there
-                yield _parse_line(line, f"{path}, line {number},")
+            yield _parse_line(line, f"{path}, line {number},")
 
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """All runs of a results folder."""
+    """All runs of a results folder, read from their files."""
 
     found: dict[str, Record] = field(default_factory=dict)
     """Id → record, sorted by id."""
@@ -219,16 +223,13 @@ class Grid:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the grid as plain JSON values."""
-        cells = [
-            {"task": c.task, "variant": c.variant, "seed": c.seed, "run": c.run} for c in self.cells
-        ]
         return {
             "format": FORMAT,
             "name": self.name,
             "question": self.question,
             "baseline": self.baseline,
             "variants": self.variants,
-            "cells": cells,
+            "cells": [asdict(cell) for cell in self.cells],
         }
 
 

@@ -2,102 +2,190 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from depthpde.errors import import_optional
 from depthpde.files import read_plain
 from depthpde.records.findings import FINDINGS, Findings, read_findings
-from depthpde.records.record import (
-    UNREADABLE,
-    Broken,
-    Grid,
-    Record,
-    read_grids,
-    read_records,
-)
+from depthpde.records.index.entry import RunEntry
+from depthpde.records.index.index import Index, Progress, look_once
+from depthpde.records.record import FINISHED, GRIDS, UNREADABLE, Broken, Grid, Record
 from depthpde.records.ungrouped import UNGROUPED, UngroupedRun, settings_of, ungrouped_grid
+
+
+class LazyRecords(Mapping[str, Record]):
+    """Id → record, each made when it is first asked for.
+
+    Args:
+        homes: Id → the index that knows the run.
+    """
+
+    def __init__(self, homes: Mapping[str, Index]) -> None:
+        self._homes, self._made = homes, dict[str, Record]()
+
+    def __getitem__(self, run: str) -> Record:
+        if run not in self._made:
+            found = self._homes[run].record(run)
+            if found is None:  # it was there when the folder was read
+                raise KeyError(run)
+            self._made[run] = found
+        return self._made[run]
+
+    def __contains__(self, run: object) -> bool:
+        return run in self._homes
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._homes)
+
+    def __len__(self) -> int:
+        return len(self._homes)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Results:
     """All that the folders hold.
 
-    >>> results = dp.read_results(Path("results"))
+    >>> results = dp.read_results("results")
+    >>> results.rows()[0]["state"]
+    'done'
     >>> results.broken
     ()
     """
 
     records: Mapping[str, Record]
+    """By id; each is made when it is first asked for."""
+    entries: Mapping[str, RunEntry]
+    """By id: the few numbers of a run that boards and tables need, all in memory."""
     grids: Mapping[str, Grid]
     """By name; runs that no grid speaks of are one of their own."""
     findings: tuple[Findings, ...]
     """What experiments ended in, by the names of their files."""
     broken: tuple[Broken, ...]
     """What could not be read, by its path inside its folder, and why."""
+    parts: tuple[Broken, ...] = ()
+    """Curves and probes of readable records that cannot be read themselves, and why."""
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one row a run: what it is, how it stands, what it reached.
+
+        ``grid`` and ``variant`` are those of the first grid that asks for the run, ``grids`` names
+        them all.
+        """
+        places: dict[str, list[tuple[str, str]]] = {}
+        for grid in self.grids.values():
+            for cell in grid.cells:
+                places.setdefault(cell.run, []).append((grid.name, cell.variant))
+        rows, now = [], time.time()
+        for run, each in self.entries.items():
+            found = places.get(run) or [("", each.label)]
+            rows.append(
+                {
+                    "run": run,
+                    "grid": found[0][0],
+                    "variant": found[0][1],
+                    "task": each.task,
+                    "seed": each.seed,
+                    "state": each.state_at(now).value,
+                    "accuracy": each.accuracy,
+                    "loss": each.loss,
+                    "seconds": each.seconds,
+                    "update": each.update,
+                    "updates": each.updates,
+                    "checksums": each.checked,
+                    "error": each.error,
+                    "grids": " ".join(dict.fromkeys(name for name, _ in found)),
+                }
+            )
+        return rows
+
+    def to_pandas(self) -> Any:
+        """Return the rows as a pandas.DataFrame; needs pandas."""
+        return import_optional("pandas", "to_pandas()").DataFrame(self.rows())
+
+    def to_polars(self) -> Any:
+        """Return the rows as a polars.DataFrame; needs polars."""
+        polars = import_optional("polars", "to_polars()")
+        return polars.DataFrame(self.rows(), infer_schema_length=None)
 
 
-def read_results(folders: Path | Sequence[Path]) -> Results:
+def read_results(
+    folders: Path | str | Sequence[Path | str],
+    *,
+    stored: bool = True,
+    progress: Progress | None = None,
+) -> Results:
     """Read results folders together; what is broken is told, never raised.
 
     A run that two folders hold is taken from the first that has its result. Grids of one name
-    are joined; where they name different runs for one cell, the first folder's counts.
+    are joined; where they name different runs for one cell, the first folder's counts. What was
+    read is kept beside the runs in ``.index``, so that the next reader looks only at what changed;
+    the files stay the truth, and the index may be deleted at any time.
 
-    >>> results = dp.read_results(Path("results"))
+    >>> results = dp.read_results("results")
     >>> grid = results.grids["decoder-longer"]
+    >>> len([row for row in results.rows() if row["grid"] == "decoder-longer"])
+    21
 
     Args:
         folders: One folder or several.
+        stored: Trust and keep the index; without, every file is read anew, as `verify` does.
+        progress: Told how many of the runs that changed have been read, and how many there are.
     """
-    places = [folders] if isinstance(folders, Path) else list(folders)
+    several = [folders] if isinstance(folders, Path | str) else list(folders)
+    places = [Path(each) for each in several]
     for place in places:
         if not place.is_dir():
             raise FileNotFoundError(
                 f"`RESULTS` must be folders with runs, got {place}, which is none; make one with: "
                 "depthpde demo, or depthpde sweep placement --seeds 6"
             )
-    records: dict[str, Record] = {}
+    entries: dict[str, RunEntry] = {}
+    homes: dict[str, Index] = {}
     grids: dict[str, Grid] = {}
     findings: list[Findings] = []
     broken: list[Broken] = []
+    parts: list[Broken] = []
     for place in places:
-        read = read_records(place)
-        unread = list(read.broken)
-        for name, record in read.found.items():
-            if name not in records or (records[name].result is None and record.result is not None):
-                records[name] = record
-        _add_grids(place, grids, unread)
+        index = look_once(place, progress, stored=stored)
+        seen = index.snapshot
+        for run, entry in seen.entries.items():
+            first = entries.get(run)
+            if first is None or (first.state not in FINISHED and entry.state in FINISHED):
+                entries[run], homes[run] = entry, index
+        unread = list(seen.broken)
+        parts += index.unread_parts()
+        _add_grids(seen.grids, grids, unread)
         _add_findings(place, findings, unread)
-        broken += [_local(each, place) for each in unread]
-    if not records and not broken and not grids:
+        broken += unread
+    if not entries and not broken and not grids:
         named = ", ".join(str(each) for each in places) or "no folder"
         raise FileNotFoundError(
             f"`RESULTS` must be a folder with runs, got {named} without any; make one with: "
             "depthpde demo, or depthpde sweep placement --scale mini --seeds 6"
         )
+    records = LazyRecords(dict(sorted(homes.items())))
     loose = _loose(records, grids)
     return Results(
-        records=dict(sorted(records.items())),
+        records=records,
+        entries=dict(sorted(entries.items())),
         grids=dict(sorted(grids.items())) | ({UNGROUPED: loose} if loose.cells else {}),
         findings=tuple(findings),
         broken=tuple(broken),
+        parts=tuple(parts),
     )
 
 
-def _local(broken: Broken, place: Path) -> Broken:
-    """Name a broken file from its results folder on: where that lies is nobody's business."""
-    reason = broken.reason.replace(f"{place}/", "")
-    return Broken(broken.path.relative_to(place), reason)
-
-
-def _add_grids(place: Path, grids: dict[str, Grid], broken: list[Broken]) -> None:
-    read = read_grids(place)
-    broken += read.broken
-    for path, grid in read.found.items():
+def _add_grids(found: Mapping[str, Grid], grids: dict[str, Grid], broken: list[Broken]) -> None:
+    for grid in found.values():
         first = grids.get(grid.name)
         if first is not None:
             grid, other = _joined(first, grid)
             if other:
+                path = Path(GRIDS) / f"{grid.name}.json"
                 reason = f"{path} names other runs for {other} cells of {grid.name}, which are "
                 broken.append(Broken(path, f"{reason}left out: their settings differ"))
         grids[grid.name] = grid
@@ -121,8 +209,7 @@ def _loose(records: Mapping[str, Record], grids: Mapping[str, Grid]) -> Grid:
     spoken = {cell.run for grid in grids.values() for cell in grid.cells}
     return ungrouped_grid(
         UngroupedRun(each.id, each.task, each.label, each.seed, settings_of(each.config))
-        for name, each in sorted(records.items())
-        if name not in spoken
+        for each in (records[run] for run in records if run not in spoken)
     )
 
 
@@ -132,4 +219,4 @@ def _add_findings(place: Path, findings: list[Findings], broken: list[Broken]) -
             read_plain(path)  # a pipe or a file without end is refused before it is parsed
             findings.append(read_findings(path))
         except UNREADABLE as error:
-            broken.append(Broken(path, str(error)))
+            broken.append(Broken(path.relative_to(place), str(error).replace(f"{place}/", "")))

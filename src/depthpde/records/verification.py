@@ -36,7 +36,7 @@ def verify(results: Path) -> Verification:
     Args:
         results: The results folder.
     """
-    read = read_results(results)
+    read = read_results(results, stored=False)
     whole: list[str] = []
     before: list[str] = []
     light: list[str] = []

@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 
+from depthpde.errors import import_optional
 from depthpde.pages.formatting import file_names
 from depthpde.pages.style import standalone
+from depthpde.pages.table import Table
 from depthpde.report.grid_section import GridSection
+from depthpde.report.provenance import run_rows
 
 TABLES, FIGURES = "tables", "figures"
 
 
-def write_tables(chapters: Sequence[GridSection], out: Path) -> list[Path]:
-    """Write every table in four forms, and return their files.
+def write_tables(
+    chapters: Sequence[GridSection],
+    out: Path,
+    environments: Mapping[str, str],
+    *,
+    parquet: bool = False,
+) -> list[Path]:
+    """Write every table in four forms and the list of runs as CSV, and return their files.
 
     Args:
         chapters: What to write of.
         out: The report's folder.
+        environments: What `list_environments` returned.
+        parquet: Write the numbers as Parquet too; needs pyarrow.
     """
     folder = out / TABLES
     folder.mkdir(parents=True, exist_ok=True)
@@ -35,7 +46,26 @@ def write_tables(chapters: Sequence[GridSection], out: Path) -> list[Path]:
                 "txt": table.text(),
             }
             written += [_write(folder / f"{name}.{kind}", text) for kind, text in forms.items()]
+            if parquet and table.tidy:
+                written.append(_write_parquet(folder / f"{name}.parquet", table))
+        written.append(_write(folder / f"{stem}-runs.csv", _runs(chapter, environments)))
     return written
+
+
+def _write_parquet(path: Path, table: Table) -> Path:
+    """Write the numbers of a table for programs that read columns."""
+    arrow = import_optional("pyarrow", "`--parquet`")
+    columns = arrow.Table.from_pylist([dict(row) for row in table.tidy])
+    import_module("pyarrow.parquet").write_table(columns, path)
+    return path
+
+
+def _runs(chapter: GridSection, environments: Mapping[str, str]) -> str:
+    """Return the runs of a grid as CSV."""
+    names = ("task", "variant", "seed", "state", "accuracy", "run", "data", "environment")
+    rows = run_rows(chapter.evidence, environments)
+    told = tuple({name: getattr(row, name) for name in names} for row in rows)
+    return Table(title="", heads=names, rows=(), tidy=told).csv()
 
 
 def write_figures(chapters: Sequence[GridSection], out: Path, *, pdf: bool = False) -> list[Path]:

@@ -1,40 +1,29 @@
-"""Results → one page that needs nothing else: no network, no script, light, dark and paper."""
+"""Results → pages that need nothing else: no network, light, dark, paper and phone."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from depthpde.files import write_whole
-from depthpde.pages.formatting import format_p, plain
 from depthpde.pages.resources import read_text
 from depthpde.pages.templates import render_document
 from depthpde.papers.registry import judge_all
 from depthpde.records.evidence import gather
-from depthpde.records.findings import spell_effect, spell_power, typeset
-from depthpde.records.learning_curves import read_validations
-from depthpde.records.probes import WORDS, read_probe
-from depthpde.records.record import RUNS, Broken
+from depthpde.records.index.index import Progress
+from depthpde.records.record import RUNS
 from depthpde.records.results import Results, read_results
-from depthpde.records.verdicts import Outcome
 from depthpde.report.export import write_figures, write_tables
+from depthpde.report.face import Face
 from depthpde.report.grid_section import GridSection, write_grid_section
 from depthpde.report.provenance import list_environments, run_rows
-from depthpde.report.variant_section import cell_anchor, variant_anchor
+from depthpde.report.site import CLAIMS, START, render_site
+from depthpde.report.summary import summarize_results
 
-PAGE = "report.html"
+PAGE = START
 FIRST = "placement"
 """The grid that leads the page where it is there."""
-MARKS = {
-    Outcome.SUPPORTED: "✓",
-    Outcome.SMALLER: "↓",
-    Outcome.CONTRADICTED: "✗",
-    Outcome.EQUIVALENT: "=",
-    Outcome.INCONCLUSIVE: "?",
-}
-TONES = {Outcome.SUPPORTED: "confirmed", Outcome.CONTRADICTED: "refused"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,38 +36,68 @@ class Report:
 
 
 def write_report(
-    results: Path | Sequence[Path], out: Path | None = None, *, paper: bool = False
+    results: Path | Sequence[Path],
+    out: Path | None = None,
+    *,
+    paper: bool = False,
+    single_file: bool = False,
 ) -> Path:
-    """Write the page, its tables and its figures, and return the page; see `make_report`.
+    """Write pages, tables and figures, and return the page to open; see `make_report`.
 
     >>> page = dp.write_report(Path("results"), Path("out/report"))
     """
-    return make_report(results, out, paper=paper).page
+    return make_report(results, out, paper=paper, single_file=single_file).page
 
 
 def make_report(
-    results: Path | Sequence[Path], out: Path | None = None, *, paper: bool = False
+    results: Path | Sequence[Path],
+    out: Path | None = None,
+    *,
+    paper: bool = False,
+    single_file: bool = False,
+    parquet: bool = False,
+    progress: Progress | None = None,
 ) -> Report:
-    """Write the page, its tables and its figures; the same records give the same bytes.
+    """Write pages, tables and figures; the same records give the same bytes.
 
     Args:
         results: One results folder or several.
         out: Where to; the folder ``report`` inside the first results folder if not given.
         paper: Write every figure as PDF too; needs the ``paper`` extra.
+        single_file: Write one page that holds everything, to send to somebody.
+        parquet: Write the numbers of tables as Parquet too; needs pyarrow.
+        progress: Told how many of the runs that changed have been read, and how many there are.
     """
     places = [results] if isinstance(results, Path) else list(results)
-    found = read_results(places)
-    found = replace(found, broken=(*found.broken, *_unread_parts(found)))
+    found = read_results(places, progress=progress)
+    found = replace(found, broken=(*found.broken, *found.parts))
     folder = places[0] / "report" if out is None else out
     folder.mkdir(parents=True, exist_ok=True)
     chapters = write_grid_sections(found)
     evidence = [each.evidence for each in chapters]
     found = replace(found, findings=judge_all(evidence, found.findings))
-    write_tables(chapters, folder)
+    write_tables(chapters, folder, list_environments(found.records), parquet=parquet)
     write_figures(chapters, folder, pdf=paper)
     inside = len(places) == 1 and folder.resolve().parent == places[0].resolve()
-    page = render_page(found, chapters, runs=f"../{RUNS}" if inside else "")
-    return Report(write_whole(folder / PAGE, page), found, tuple(chapters))
+    runs = f"../{RUNS}" if inside else ""
+    if single_file:
+        pages = {PAGE: render_page(found, chapters, runs=runs)}
+    else:
+        pages = render_site(found, chapters, runs=runs)
+    for name, page in pages.items():
+        write_whole(folder / name, page)
+    _remove_others(folder, pages)
+    return Report(folder / PAGE, found, tuple(chapters))
+
+
+def _remove_others(folder: Path, pages: Container[str]) -> None:
+    """Remove pages of an earlier report of ours that this one does not have."""
+    for path in [*folder.glob("grid-*.html"), *folder.glob("runs-*.html"), folder / CLAIMS]:
+        if path.name not in pages and path.is_file():
+            with path.open("rb") as stream:
+                ours = b'<meta name="generator" content="depthpde ' in stream.read(2000)
+            if ours:
+                path.unlink()
 
 
 def write_grid_sections(results: Results) -> list[GridSection]:
@@ -89,78 +108,25 @@ def write_grid_sections(results: Results) -> list[GridSection]:
 
 
 def render_page(results: Results, chapters: Sequence[GridSection], *, runs: str = "") -> str:
-    """Render the page; everything that comes from a record is escaped.
+    """Render everything as one page; what comes from a record is escaped.
 
     Args:
         results: What was read.
         chapters: What is shown of it.
         runs: Where the page finds the folder of runs; no links to them if empty.
     """
-    from markupsafe import Markup
-
     machines = list_environments(results.records)
     return render_document(
         "depthpde.report",
         "report.html",
         style=read_text("depthpde.report", "report.css"),
-        summary=_summary(results),
+        summary=summarize_results(results),
         first=chapters[0] if chapters else None,
         chapters=chapters,
-        table=lambda chapter: Markup(chapter.table.html(_link(chapter))),
-        cost=lambda chapter: Markup(chapter.cost.html(_link(chapter))),
         rows={each.evidence.name: run_rows(each.evidence, machines) for each in chapters},
         environments=machines,
         findings=results.findings,
         broken=[(each.path.as_posix(), each.reason) for each in results.broken],
         folder=runs,
-        plain=plain,
-        main=set(WORDS),
-        mark=lambda verdict: MARKS[verdict],
-        tone=lambda verdict: TONES.get(verdict, ""),
-        effect=lambda claim: typeset(spell_effect(claim)),
-        power=spell_power,
-        chance=lambda p: "" if p is None else format_p(p),
-        value=_value,
+        face=Face(),
     )
-
-
-def _unread_parts(results: Results) -> list[Broken]:
-    """Return the curves and probes that cannot be read, by their paths inside the folder."""
-    records = results.records.values()
-    parts = [part for each in records for part in (read_validations(each), read_probe(each))]
-    return [_local(each.broken) for each in parts if each.broken is not None]
-
-
-def _local(part: Broken) -> Broken:
-    """Name a part of a run from its results folder on."""
-    place = part.path.parents[2]
-    return Broken(part.path.relative_to(place), part.reason.replace(f"{place}/", ""))
-
-
-def _summary(results: Results) -> str:
-    finished = sum(record.result is not None for record in results.records.values())
-    tasks = sorted({record.task for record in results.records.values()})
-    seeds = {record.seed for record in results.records.values()}
-    parts = [f"{finished} of {len(results.records)} runs finished", ", ".join(tasks)]
-    parts.append(f"{len(seeds)} seed" + ("" if len(seeds) == 1 else "s"))
-    if results.broken:
-        parts.append(f"{len(results.broken)} unread")
-    return " · ".join(each for each in parts if each)
-
-
-def _link(chapter: GridSection) -> Callable[[tuple[str, str]], str]:
-    """Return where the numbers of tables lead: a cell to its runs, a mean to its article."""
-
-    def link(cell: tuple[str, str]) -> str:
-        task, variant = cell
-        if task:
-            return f"#{cell_anchor(chapter.evidence, task, variant)}"
-        if variant == chapter.evidence.baseline:
-            return "#runs"
-        return f"#{variant_anchor(chapter.evidence, variant)}"
-
-    return link
-
-
-def _value(value: Any) -> str:
-    return typeset(f"{value:.4g}" if isinstance(value, float) else str(value))

@@ -23,6 +23,7 @@ class RunRow:
     variant: str
     seed: int
     state: str
+    """Followed by ° where its files have no checksums."""
     accuracy: str
     data: str
     """First digits of the SHA-256 of the task's manifest."""
@@ -74,7 +75,7 @@ def _row(
         task=task,
         variant=plain(variant),
         seed=seed,
-        state=str((record.result or {}).get("status", "")),
+        state=str((record.result or {}).get("status", "")) + ("" if record.checked else " °"),
         accuracy="" if accuracy is None else format_number(accuracy, 2),
         data=str(data)[:8],
         environment=environments.get(_environment(record), ""),

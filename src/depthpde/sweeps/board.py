@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
 from depthpde.pages.formatting import format_seconds
+from depthpde.records.index.index import Index
 from depthpde.records.record import Grid, State
 from depthpde.sweeps.status import CellStatus, cell_statuses, summary
 
@@ -62,6 +63,7 @@ class TerminalBoard:
         self, grid: Grid, results: Path, *, stream: TextIO | None = None, every: float = 1.0
     ) -> None:
         self.grid, self.results, self.every = grid, results, every
+        self._index = Index(results, outside=True)
         self.stream = stream or sys.stderr
         self._live: Live | None = None
         self._looked = 0.0
@@ -75,7 +77,7 @@ class TerminalBoard:
 
             self._live = Live(console=Console(file=self.stream), auto_refresh=False)
             self._live.start()
-        self._told = {each.run: each.state for each in cell_statuses(self.grid, self.results)}
+        self._told = {each.run: each.state for each in cell_statuses(self.grid, self._index)}
         return self
 
     def __exit__(
@@ -93,7 +95,7 @@ class TerminalBoard:
         if not at_once and time.monotonic() - self._looked < self.every:
             return
         self._looked = time.monotonic()
-        cells = cell_statuses(self.grid, self.results)
+        cells = cell_statuses(self.grid, self._index)
         running = {each.run for each in cells if each.state is State.RUNNING}
         self._at_once = max(self._at_once, len(running))
         if self._live is not None:

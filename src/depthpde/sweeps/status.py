@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from depthpde.records.record import (
-    FINISHED,
-    Broken,
-    Cell,
-    Grid,
-    Reading,
-    Record,
-    State,
-    read_record,
-    run_folder,
-)
+from depthpde.records.index.entry import RunEntry
+from depthpde.records.index.index import Index
+from depthpde.records.record import FINISHED, RUNS, Cell, Grid, State
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +43,20 @@ class CellStatus:
         return "·" if self.state is State.PENDING else self.state.value
 
 
-def cell_statuses(grid: Grid, results: Path) -> list[CellStatus]:
-    """Return how every cell of a grid stands, in the grid's order."""
-    found = {cell.run: _read(run_folder(results, cell.run)) for cell in grid.cells}
-    return [_cell_status(cell, found[cell.run]) for cell in grid.cells]
+def cell_statuses(grid: Grid, results: Path | Index) -> list[CellStatus]:
+    """Return how every cell of a grid stands, in the grid's order.
+
+    Args:
+        grid: Which runs.
+        results: The results folder, or its index where somebody looks again and again.
+    """
+    index = results if isinstance(results, Index) else Index(results, outside=True)
+    seen, now = index.look(math.inf), time.time()
+    faults = {each.path: each.reason for each in seen.broken}
+    return [
+        _cell_status(cell, seen.entries.get(cell.run), faults.get(Path(RUNS) / cell.run, ""), now)
+        for cell in grid.cells
+    ]
 
 
 def summary(cells: list[CellStatus], *, at_once: int = 0) -> dict[str, Any]:
@@ -99,33 +103,18 @@ def seconds_left(runs: list[CellStatus], *, at_once: int = 0) -> float | None:
     return max(total / together, max((each.seconds or 0.0 for each in running), default=0.0))
 
 
-def _cell_status(cell: Cell, read: Reading[Record | None]) -> CellStatus:
+def _cell_status(cell: Cell, entry: RunEntry | None, fault: str, now: float) -> CellStatus:
     here = (cell.task, cell.variant, cell.seed, cell.run)
-    if read.broken is not None:
-        return CellStatus(*here, State.FAILED, error=read.broken.reason)
-    record = read.value
-    if record is None:
+    if fault:
+        return CellStatus(*here, State.FAILED, error=fault)
+    if entry is None:
         return CellStatus(*here, State.PENDING)
-    status, result = record.status, record.result
-    update, updates = int(status.get("update", 0)), int(status.get("updates", 0))
-    seconds = None
-    if result is not None:
-        seconds = float(result["seconds"])
-    elif record.state is State.RUNNING and update > int(status.get("first", 0)):
-        session = float(status["heartbeat"]) - float(status["started"])
-        seconds = session / (update - int(status.get("first", 0))) * (updates - update)
-    error = str(status.get("error", "")) if record.state is State.FAILED else ""
-    return CellStatus(*here, record.state, update, updates, record.accuracy, seconds, error)
-
-
-def _read(folder: Path) -> Reading[Record | None]:
-    """Return a run's record, or why it cannot be read; None where nothing has been done."""
-    try:
-        return Reading(read_record(folder))
-    except FileNotFoundError:
-        return Reading(None)
-    except (ValueError, OSError) as error:
-        return Reading(None, Broken(folder, str(error)))
+    state, update, seconds = entry.state_at(now), entry.update, entry.seconds
+    if state is State.RUNNING and update > entry.first:
+        session = entry.heartbeat - entry.started
+        seconds = session / (update - entry.first) * (entry.updates - update)
+    error = entry.error if state is State.FAILED else ""
+    return CellStatus(*here, state, update, entry.updates, entry.accuracy, seconds, error)
 
 
 def _typical_seconds(runs: list[CellStatus]) -> dict[tuple[str, ...], float]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 
 from markupsafe import Markup
 
@@ -11,9 +13,16 @@ from depthpde.pages.figures.forest import Estimate, forest
 from depthpde.pages.formatting import plain
 from depthpde.pages.table import Table
 from depthpde.records.evidence import Evidence, gather, over_all
+from depthpde.records.index.index import Index
+from depthpde.records.record import FINISHED, Grid
 from depthpde.records.statistics.paired import mean
 from depthpde.report.tables import paired_table
-from depthpde.web.index import Index, Snapshot
+from depthpde.report.variant_section import task_curves
+
+KEPT = 32
+"""Comparisons that are kept."""
+MOST_CURVES = 4
+"""Variants whose curves are drawn beside the baseline's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,33 +48,87 @@ class ComparisonView:
     table: Table | None
     forest: Markup
     """The same differences as a figure; empty without any."""
+    curves: tuple[Markup, ...]
+    """One figure a task: validation accuracy along training."""
+    drawn: tuple[str, ...]
+    """The variants whose curves are drawn."""
     refusal: str
     """Why there is no table; empty if there is one."""
 
 
-def draw_comparison(
-    index: Index, snapshot: Snapshot, name: str, tasks: Sequence[str], variants: Sequence[str]
-) -> ComparisonView | None:
-    """Compare what was chosen; None where there is nothing to compare.
+class Comparisons:
+    """Comparisons of one results folder, each kept until one of its runs changes.
 
     Args:
         index: Reads the records.
-        snapshot: What is known.
-        name: The grid; the first one if there is none of that name.
+    """
+
+    def __init__(self, index: Index) -> None:
+        self.index = index
+        self._lock = threading.Lock()
+        self._kept: dict[tuple[str, ...], tuple[str, ComparisonView]] = {}
+
+    def draw(
+        self, name: str, tasks: Sequence[str], variants: Sequence[str]
+    ) -> ComparisonView | None:
+        """Compare what was chosen; None where there is nothing to compare.
+
+        Args:
+            name: The grid; the one that ran last if there is none of that name.
+            tasks: Names of tasks; those unknown are passed over, and none means all.
+            variants: Names of variants; likewise.
+        """
+        grids = self.index.all_grids()
+        if not grids:
+            return None
+        grid = grids.get(name) or grids[self._newest(grids)]
+        key = (grid.name, *tasks, "", *variants)
+        with self._lock:
+            now = self.index.fingerprint(cell.run for cell in grid.cells)
+            kept = self._kept.get(key)
+            if kept is None or kept[0] != now or kept[1].grids != tuple(grids):
+                view = draw_comparison(self.index, grid, tuple(grids), tasks, variants)
+                self._kept.pop(key, None)
+                kept = self._kept[key] = (now, view)
+                while len(self._kept) > KEPT:
+                    del self._kept[next(iter(self._kept))]
+            return kept[1]
+
+    def _newest(self, grids: Mapping[str, Grid]) -> str:
+        """Name the grid of which a run finished last."""
+        entries = self.index.snapshot.entries
+
+        def last(name: str) -> float:
+            found = (entries.get(cell.run) for cell in grids[name].cells)
+            return max((e.changed for e in found if e and e.state in FINISHED), default=0.0)
+
+        return max(grids, key=last)
+
+
+def load_statistics() -> None:
+    """Import what comparisons count with, a second's work, before anybody waits for it."""
+    import_module("scipy.stats")
+
+
+def draw_comparison(
+    index: Index, grid: Grid, grids: tuple[str, ...], tasks: Sequence[str], variants: Sequence[str]
+) -> ComparisonView:
+    """Compare what was chosen of a grid.
+
+    Args:
+        index: Reads the records.
+        grid: Which runs.
+        grids: The names of all grids.
         tasks: Names of tasks; those unknown are passed over, and none means all.
         variants: Names of variants; likewise.
     """
-    grids = snapshot.all_grids()
-    if not grids:
-        return None
-    grid = grids.get(name) or next(iter(grids.values()))
     whole = gather(grid, index.records(cell.run for cell in grid.cells))
     chosen_tasks = [each for each in whole.tasks if each in tasks] or list(whole.tasks)
     chosen = [each for each in whole.others if each in variants] or list(whole.others)
     part = whole.select(tasks=chosen_tasks, variants=[whole.baseline, *chosen])
     refusal = "" if part.runs else "None of the chosen runs has finished yet."
     return ComparisonView(
-        grids=tuple(grids),
+        grids=grids,
         name=grid.name,
         question=grid.question,
         baseline=plain(whole.baseline),
@@ -76,8 +139,21 @@ def draw_comparison(
         ),
         table=None if refusal else paired_table(part),
         forest=Markup() if refusal else draw_forest(part),
+        curves=() if refusal else draw_curves(part),
+        drawn=tuple(plain(each) for each in _drawn(part)),
         refusal=refusal,
     )
+
+
+def draw_curves(evidence: Evidence) -> tuple[Markup, ...]:
+    """Draw the validation curves of the first few variants on every task."""
+    shown = {each: evidence.role(each).value for each in _drawn(evidence)}
+    return tuple(Markup(task_curves(evidence, task, shown)) for task in evidence.tasks)
+
+
+def _drawn(evidence: Evidence) -> list[str]:
+    """Name the variants whose curves are drawn: more than a few hide each other."""
+    return [evidence.baseline, *evidence.others[:MOST_CURVES]]
 
 
 def draw_forest(evidence: Evidence) -> Markup:

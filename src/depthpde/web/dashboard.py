@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 from starlette.exceptions import HTTPException
@@ -15,18 +15,33 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
+from depthpde.records.index.entry import Snapshot
+from depthpde.records.index.index import Index
 from depthpde.records.record import FINISHED, Record
 from depthpde.web.board import BoardView, draw_board
-from depthpde.web.comparison import draw_comparison
+from depthpde.web.comparison import Comparisons, load_statistics
 from depthpde.web.diagnosis import DOCTOR, PROBE, draw_doctor
-from depthpde.web.index import Index, Snapshot
+from depthpde.web.filters import ORDERS, BoardFilter
 from depthpde.web.live import ServerEvent, stream
 from depthpde.web.pages import Pages, digest, static_file
+from depthpde.web.probe_verdict import probe_verdict
+from depthpde.web.reports import SANDBOX, WrittenReport
 from depthpde.web.runs import Curves, RunView, draw_run
-from depthpde.web.states import STATE_BADGES
+from depthpde.web.states import STATE_BADGES, run_name
 
 FRESH = 0.4
 """Seconds for which one reading of the folder serves every request."""
+KEPT = 64
+"""Choices whose board is kept until something changes."""
+
+
+class DrawnBoard(NamedTuple):
+    """The board of one choice at one moment, ready to be sent."""
+
+    version: int
+    page: str
+    sections: dict[str, str]
+    structure: str
 
 
 @dataclass
@@ -38,16 +53,23 @@ class Dashboard:
     """Says that the server wants to end, so that streams end too."""
     index: Index = field(init=False)
     pages: Pages = field(init=False)
+    reports: WrittenReport = field(init=False)
+    comparisons: Comparisons = field(init=False)
     _seen: tuple[float, Snapshot] | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _drawing: threading.Lock = field(default_factory=threading.Lock)
+    _drawn: dict[BoardFilter, DrawnBoard] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.index = Index(self.results)
         self.pages = Pages(self.results.resolve().name)
+        self.reports = WrittenReport(self.index)
+        self.comparisons = Comparisons(self.index)
 
     def start(self) -> None:
-        """Begin to read the folder before the first request."""
+        """Begin to read the folder, and load what comparisons need, before the first request."""
         threading.Thread(target=self.whole, daemon=True).start()
+        threading.Thread(target=load_statistics, daemon=True).start()
 
     def snapshot(self, *, more: bool = False) -> Snapshot:
         """Return what the folder holds, looked at a moment ago at most.
@@ -75,18 +97,9 @@ class Dashboard:
         return snapshot
 
     def board(self, request: Request) -> Response:
-        """Show every grid and every run."""
-        board = draw_board(self.snapshot())
-        sections = self._board_sections(board)
-        return self._page(
-            "board.html",
-            here="Board",
-            live=True,
-            board=board,
-            sections=sections,
-            structure=_structure(board),
-            looks=list(STATE_BADGES.values()),
-        )
+        """Show the grids, or the runs that the address asks for."""
+        drawn = self._board(BoardFilter.read(request.query_params))
+        return HTMLResponse(drawn.page)
 
     def board_events(self, request: Request) -> Response:
         """Send the board whole, then the sections that change.
@@ -94,24 +107,55 @@ class Dashboard:
         Whole, because much may have changed since the page was drawn: a laptop that slept, a
         server that was started again.
         """
+        chosen = BoardFilter.read(request.query_params)
         last: dict[str, str] = {}
         version: list[Any] = [None]
 
         def look() -> list[ServerEvent]:
-            snapshot = self.snapshot()
-            now = (snapshot.version, frozenset(snapshot.states().items()))
-            if now == version[0]:
+            if self.snapshot().version == version[0]:
                 return []
-            version[0] = now
-            board = draw_board(snapshot)
-            sections = {name: str(each) for name, each in self._board_sections(board).items()}
+            drawn = self._board(chosen)
+            version[0] = drawn.version
+            sections = drawn.sections
             new = {name: each for name, each in sections.items() if last.get(name) != each}
             last.clear()
             last.update(sections)
-            events = [ServerEvent("structure", _structure(board))]
+            events = [ServerEvent("structure", drawn.structure)]
             return [*events, ServerEvent("sections", new)] if new else events
 
         return stream(look, self.closing)
+
+    def _board(self, chosen: BoardFilter) -> DrawnBoard:
+        """Draw the board once for all who look at the same choice of the same moment."""
+        snapshot = self.snapshot()
+        with self._drawing:
+            kept = self._drawn.get(chosen)
+            if kept is None or kept.version != snapshot.version:
+                self._drawn.pop(chosen, None)
+                kept = self._drawn[chosen] = self._draw_board(snapshot, chosen)
+                while len(self._drawn) > KEPT:
+                    del self._drawn[next(iter(self._drawn))]
+            return kept
+
+    def _draw_board(self, snapshot: Snapshot, chosen: BoardFilter) -> DrawnBoard:
+        board = draw_board(snapshot, self.index.all_grids(), chosen)
+        sections = self._board_sections(board)
+        structure = _structure(board)
+        page = self.pages.render(
+            "board.html",
+            here="Board",
+            live=True,
+            board=board,
+            sections=sections,
+            structure=structure,
+            states=STATE_BADGES,
+            orders=ORDERS,
+            events="/events/board" + chosen.address()[1:],
+            report_pages=self.reports.grids(board.grids),
+            reports=self.reports.links(),
+        )
+        told = {name: str(each) for name, each in sections.items()}
+        return DrawnBoard(snapshot.version, page, told, structure)
 
     def run(self, request: Request) -> Response:
         """Show one run."""
@@ -150,23 +194,29 @@ class Dashboard:
         record = self._record(request)
         view = draw_doctor(
             record,
-            self.snapshot().name(record.id),
+            run_name(self.snapshot(), record.id),
             self.index.file(record.id, DOCTOR),
             self.index.file(record.id, PROBE),
         )
+        if not view.last.verdicts:  # no doctor watched it; its probe is judged
+            view = replace(view, last=probe_verdict(record))
         return self._page("doctor.html", here="", view=view)
 
     def compare(self, request: Request) -> Response:
         """Compare the chosen variants on the chosen tasks."""
         query = request.query_params
-        view = draw_comparison(
-            self.index,
-            self.whole(),
-            query.get("grid", ""),
-            query.getlist("task"),
-            query.getlist("variant"),
+        self.whole()
+        view = self.comparisons.draw(
+            query.get("grid", ""), query.getlist("task"), query.getlist("variant")
         )
         return self._page("compare.html", here="Compare", view=view)
+
+    def report(self, request: Request) -> Response:
+        """Give a page or table of the report that was written into the results folder."""
+        found = self.reports.read(request.path_params["name"])
+        if found is None:
+            raise HTTPException(404)
+        return Response(found[0], media_type=found[1], headers={"content-security-policy": SANDBOX})
 
     def theory(self, request: Request) -> Response:
         """Show the instrument; the page reads its setting from the address and computes itself."""
@@ -201,19 +251,21 @@ class Dashboard:
             "/events/board": self.board_events,
             "/events/run/{run}": self.run_events,
             "/static/{name}": self.static,
+            "/report/{name:path}": self.report,
         }
         return [Route(path, page) for path, page in shown.items()]
 
     def _page(self, name: str, status: int = 200, **values: Any) -> Response:
-        return HTMLResponse(self.pages.render(name, **values), status)
+        reports = self.reports.links()
+        return HTMLResponse(self.pages.render(name, reports=reports, **values), status)
 
     def _board_sections(self, board: BoardView) -> dict[str, Markup]:
         piece = self.pages.piece
-        drawn = {
-            name: piece("sections.html", name, board) for name in ("summary", "running", "problems")
-        }
+        names = ["summary", "running", "problems", *(["listing"] if board.listing else [])]
+        drawn = {name: piece("sections.html", name, board) for name in names}
         rows = (row for panel in board.panels for row in panel.rows)
-        return drawn | {row.key: piece("sections.html", "row", row) for row in rows}
+        drawn |= {row.key: piece("sections.html", "row", row) for row in rows}
+        return drawn | {line.key: piece("sections.html", "line", line) for line in board.lines}
 
     def _run_sections(self, view: RunView) -> dict[str, Markup]:
         piece = self.pages.piece
@@ -235,4 +287,5 @@ class Dashboard:
 def _structure(board: BoardView) -> str:
     """Name the frame of a board: what cannot be brought up to date by sections."""
     parts = [f"{panel.name}|{panel.tasks}|{len(panel.rows)}" for panel in board.panels]
+    parts += [f"{line.key}|{line.name}" for line in board.lines]
     return digest(str(bool(board.total or board.broken or board.unread)), *parts)

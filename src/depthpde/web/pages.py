@@ -39,7 +39,7 @@ class Pages:
 
     def __init__(self, folder: str) -> None:
         self.environment = make_environment("depthpde.web")
-        self.environment.globals.update(folder=folder)
+        self.environment.globals.update(folder=folder, reports={})
         for name in self.environment.list_templates():
             self.environment.get_template(name)  # compiled now: the first visitor waits for none
 

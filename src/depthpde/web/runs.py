@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from depthpde.pages.formatting import format_number, format_seconds, format_size, plain
+from depthpde.pages.formatting import (
+    format_bytes,
+    format_number,
+    format_seconds,
+    format_size,
+    plain,
+)
+from depthpde.records.index.entry import Snapshot
+from depthpde.records.index.index import Index
 from depthpde.records.record import METRICS, Record, State
 from depthpde.records.run_model import site_of
 from depthpde.web.diagnosis import DOCTOR, PROBE, last_verdicts
 from depthpde.web.diagnosis import DoctorEntry as Doctor
-from depthpde.web.index import Index, Snapshot
 from depthpde.web.live import ServerEvent, read_tail, thin
-from depthpde.web.states import STATE_BADGES, StateBadge
+from depthpde.web.states import STATE_BADGES, StateBadge, run_name
 
 Facts = tuple[tuple[str, str], ...]
 
@@ -29,6 +37,8 @@ class RunView:
     update: int
     updates: int
     error: str
+    retry: str
+    """The command that tries a failed run again; empty for any other."""
     grids: tuple[str, ...]
     """Grids that ask for this run."""
     trivial: tuple[dict[str, Any], ...]
@@ -46,11 +56,12 @@ def draw_run(index: Index, snapshot: Snapshot, record: Record) -> RunView:
     entry, result = snapshot.entries[record.id], record.result
     return RunView(
         run=record.id,
-        name=snapshot.name(record.id),
-        look=STATE_BADGES[entry.state_at(snapshot.now)],
+        name=run_name(snapshot, record.id),
+        look=STATE_BADGES[snapshot.states[record.id]],
         update=entry.update,
         updates=entry.updates,
         error=entry.error,
+        retry=_retry(snapshot, record) if snapshot.states[record.id] is State.FAILED else "",
         grids=tuple(
             name
             for name, grid in snapshot.grids.items()
@@ -59,7 +70,7 @@ def draw_run(index: Index, snapshot: Snapshot, record: Record) -> RunView:
         trivial=_trivial(result),
         doctor=last_verdicts(index.file(record.id, DOCTOR)),
         has_probe=any(index.file(record.id, name) for name in (PROBE, DOCTOR)),
-        result=() if result is None else _result(result),
+        result=() if result is None else (*_result(result), _checksums(record)),
         environment=_environment(record.environment),
         config=json.dumps(record.config, indent=1, ensure_ascii=False),
     )
@@ -127,12 +138,27 @@ def _result(result: Mapping[str, Any]) -> Facts:
         ("seconds", "time", format_seconds),
         ("parameters", "parameters", format_size),
         ("tokens_per_second", "tokens a second", format_size),
-        ("peak_memory_bytes", "peak memory, bytes", format_size),
+        ("peak_memory_bytes", "peak memory", format_bytes),
     ):
         if isinstance(result.get(key), int | float):
             facts.append((words, write(float(result[key]))))
     facts += [("note", str(each)) for each in result.get("notes") or ()]
     return tuple(facts)
+
+
+def _checksums(record: Record) -> tuple[str, str]:
+    if record.checked:
+        return ("checksums", "of every file, checked by depthpde verify")
+    return ("checksums", "none: recorded before records had checksums")
+
+
+def _retry(snapshot: Snapshot, record: Record) -> str:
+    """Return the command that tries a failed run again."""
+    results = shlex.quote(str(record.folder.parents[1].name))
+    grid = snapshot.places.get(record.id, ("", ""))[0]
+    if not grid:
+        return f"depthpde train {shlex.quote(record.task)} … --out {results}"
+    return f"depthpde sweep {shlex.quote(grid)} --out {results} --retry-failed"
 
 
 def _environment(environment: Mapping[str, Any]) -> Facts:

@@ -1,9 +1,11 @@
-"""How a run's state is shown: a sign and a word, so that no meaning hangs on colour."""
+"""How a run is shown: its name, and its state as a sign and a word that need no colour."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+from depthpde.pages.formatting import plain
+from depthpde.records.index.entry import Snapshot
 from depthpde.records.record import State
 
 
@@ -27,3 +29,10 @@ STATE_BADGES = {
     State.PENDING: StateBadge("○", "pending", "quiet"),
 }
 """In the order of a legend."""
+
+
+def run_name(snapshot: Snapshot, run: str) -> str:
+    """Say which run this is, by what the first grid that asks for it calls it."""
+    entry = snapshot.entries[run]
+    variant = snapshot.places.get(run, ("", entry.label))[1]
+    return f"{entry.task} · {plain(variant)} · seed {entry.seed}"

@@ -1,8 +1,9 @@
 """Learned ratios: every feature a tick, one row a place."""
 
 import math
+import re
 
-from depthpde.pages.figures.ratios import ratios
+from depthpde.pages.figures.ratios import MOST_TICKS, ratios
 from pages.figures.reading import shapes, words
 
 
@@ -35,3 +36,14 @@ def test_many_ticks_are_fainter():
         return float(rug.get("stroke-opacity"))
 
     assert opacity(10) > opacity(100) > opacity(1000)
+
+
+def test_thousands_of_ticks_are_thinned_evenly_and_keep_their_ends():
+    values = [0.25 * k / 9999 for k in range(10_000)]
+    drawn = ratios({"block 1": values}, bound=0.25)
+    few = ratios({"block 1": [0.0, 0.25]}, bound=0.25)
+    ticks = [float(each) for each in re.findall(r"M([\d.]+),[\d.]+v16", drawn)]
+    ends = [float(each) for each in re.findall(r"M([\d.]+),[\d.]+v16", few)]
+    assert len(ticks) == MOST_TICKS
+    assert [ticks[0], ticks[-1]] == ends
+    assert "over 10000 values" in drawn

@@ -80,6 +80,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _status(results: Path, *, as_json: bool) -> int:
+    from depthpde.records.index.index import Index
     from depthpde.records.record import read_grids
     from depthpde.sweeps.board import table, to_dict
     from depthpde.sweeps.status import cell_statuses
@@ -93,7 +94,8 @@ def _status(results: Path, *, as_json: bool) -> int:
             f"{results} must hold a sweep's grids, got none; run: depthpde sweep placement --out "
             f"{results}"
         )
-    found = {name: (grid, cell_statuses(grid, results)) for name, grid in grids.items()}
+    index = Index(results, outside=True)
+    found = {name: (grid, cell_statuses(grid, index)) for name, grid in grids.items()}
     for each in unread:
         print(f"unread: {each.reason}", file=sys.stderr)
     if as_json:

@@ -18,6 +18,8 @@ from depthpde.pages.svg import (
 )
 
 ROW, TOP = 26.0, 20.0
+MOST_TICKS = 1000
+"""Of one row: a few more than it has pixels."""
 
 
 def ratios(
@@ -54,7 +56,7 @@ def ratios(
 
 
 def _row(name: str, values: Sequence[float], scale: AxisScale, y: float, width: float) -> str:
-    rug = " ".join(f"M{scale.at(v):.1f},{y - 8:.1f}v16" for v in sorted(values))
+    rug = " ".join(f"M{scale.at(v):.1f},{y - 8:.1f}v16" for v in _thinned(sorted(values)))
     mean = _mean(values)
     ends = f"{min(values):.3f} to {max(values):.3f}"
     return group(
@@ -65,6 +67,14 @@ def _row(name: str, values: Sequence[float], scale: AxisScale, y: float, width: 
         text(width, y + 4, f"{mean:.3f}", "", "end"),
         title=f"{name}: mean {mean:.3f}, {ends} over {len(values)} values",
     )
+
+
+def _thinned(values: Sequence[float]) -> Sequence[float]:
+    """Keep so many ticks as can be told apart, evenly by rank, and both ends."""
+    if len(values) <= MOST_TICKS:
+        return values
+    step = (len(values) - 1) / (MOST_TICKS - 1)
+    return [values[round(index * step)] for index in range(MOST_TICKS)]
 
 
 def _faint(count: int) -> float:

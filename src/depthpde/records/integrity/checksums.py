@@ -78,13 +78,24 @@ def check_sizes(folder: Path, result: Mapping[str, Any]) -> None:
             )
 
 
-def check_file(folder: Path, name: str, result: Mapping[str, Any] | None) -> None:
+def check_file(
+    folder: Path, name: str, result: Mapping[str, Any] | None, content: bytes | None = None
+) -> None:
     """Refuse a file of a finished record that is not the one that was written.
 
     Its digest is computed once, and again when its time, size or number on the disk has changed.
+
+    Args:
+        folder: The run's folder.
+        name: Of the file.
+        result: Which vouches for it, or does not.
+        content: What was read of it, so that it need not be read again.
     """
     entry = sealed_files(result).get(name)
-    if entry is not None and file_digest(folder / name) != entry["sha256"]:
+    if entry is None:
+        return
+    known = None if content is None else hashlib.sha256(content).hexdigest()
+    if (known or file_digest(folder / name)) != entry["sha256"]:
         raise ValueError(
             f"{folder / name} must have the SHA-256 of its record, {entry['sha256'][:12]}…, got "
             f"another; {_again(folder)}"

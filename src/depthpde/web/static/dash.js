@@ -5,11 +5,24 @@ import { listen, patch } from "./live.js";
 import { run } from "./run.js";
 
 function board(place) {
-  listen("/events/board", {
+  listen(place.dataset.events, {
     sections: patch,
     structure: (now) => {
       if (now !== place.dataset.structure) location.reload();
     },
+  });
+}
+
+/* The board follows its filters at once; without script the button does it. */
+function filters(form) {
+  const show = () => {
+    const said = new URLSearchParams([...new FormData(form)].filter(([, value]) => value));
+    location.assign(`/${said.size ? `?${said}` : ""}`);
+  };
+  form.addEventListener("change", show);
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    show();
   });
 }
 
@@ -36,7 +49,7 @@ function choice(form) {
   });
 }
 
-for (const [id, start] of Object.entries({ board, run, instrument, choice })) {
+for (const [id, start] of Object.entries({ board, filters, run, instrument, choice })) {
   const place = document.getElementById(id);
   if (place) start(place);
 }

@@ -1,0 +1,69 @@
+"""What a grid's numbers cannot tell, from the numbers themselves."""
+
+from __future__ import annotations
+
+from statistics import median
+
+from depthpde.pages.formatting import counted, format_number, format_size
+from depthpde.records.evidence import Evidence, over_all
+from depthpde.records.record import FINISHED
+from depthpde.records.results import Results
+
+
+def limits(results: Results, evidence: Evidence) -> list[str]:
+    """Say in sentences how far the numbers of a grid, and the files behind them, can be trusted.
+
+    Args:
+        results: What was read.
+        evidence: The grid that leads the page.
+    """
+    return [*_resolution(evidence), *_reach(evidence), *_gaps(results, evidence)]
+
+
+def _resolution(evidence: Evidence) -> list[str]:
+    """A difference is told apart from none where it is wider than the interval's half."""
+    found = over_all(evidence)
+    halves = [
+        (each.interval.high - each.interval.low) / 2
+        for each in found.values()
+        if each.interval is not None
+    ]
+    if not halves:
+        return ["No variant has enough paired runs for an interval: no difference can be judged."]
+    least = min(each.n for each in found.values())
+    half = format_number(median(halves))
+    return [
+        f"Differences below about {half} points: half the width of a typical 95 % interval, from "
+        f"{counted(least, 'pair')} of runs a variant at least."
+    ]
+
+
+def _reach(evidence: Evidence) -> list[str]:
+    """Only what was trained is known."""
+    runs = [run for cell in evidence.runs.values() for run in cell.values()]
+    sizes = [int((run.result or {}).get("parameters") or 0) for run in runs]
+    updates = [int((run.result or {}).get("update") or 0) for run in runs]
+    if not any(sizes):
+        return []
+    tasks = ", ".join(evidence.tasks)
+    return [
+        f"Other tasks than {tasks}, or larger models: these have at most "
+        f"{format_size(max(sizes))} parameters and {max(updates):,} updates."
+    ]
+
+
+def _gaps(results: Results, evidence: Evidence) -> list[str]:
+    """What is missing, unread or cannot be checked."""
+    said = []
+    if evidence.missing:
+        said.append(f"What the {counted(len(evidence.missing), 'run')} without a result will show.")
+    finished = [each for each in results.entries.values() if each.state in FINISHED]
+    before = sum(not each.checked for each in finished)
+    if before:
+        said.append(
+            f"Whether {before:,} of {len(finished):,} finished runs (marked °) are as they were "
+            "written: they were recorded before records had checksums."
+        )
+    if results.broken:
+        said.append(f"What {counted(len(results.broken), 'file')} would say that cannot be read.")
+    return said
