@@ -1,3 +1,5 @@
+from pathlib import Path
+
 from depthpde.records.evidence import gather
 from depthpde.records.results import read_results
 from depthpde.report.limits import limits
@@ -30,3 +32,10 @@ def test_one_seed_judges_nothing(tmp_path):
         tmp_path, tasks=["text-mini"], variants=["baseline", "rotary"], seeds=1
     )
     assert limits_of(tmp_path)[0].startswith("No variant has enough paired runs")
+
+
+def test_a_task_that_stands_in_no_mean_is_named_with_what_it_would_do():
+    found = read_results(Path(__file__).parents[2] / "results")
+    said = limits(found, gather(found.grids["placement"], found.records))[1]
+    assert said.startswith("What pathfinder-mini would do in the mean")
+    assert "between −3.5 and +0.3" in said

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from statistics import median
 
-from depthpde.pages.formatting import counted, format_number, format_size
-from depthpde.records.evidence import Evidence, over_all
+from depthpde.pages.formatting import counted, format_number, format_size, signed
+from depthpde.records.evidence import Evidence, in_mean, over_all, with_escapes
 from depthpde.records.record import FINISHED
 from depthpde.records.results import Results
 
@@ -17,7 +17,8 @@ def limits(results: Results, evidence: Evidence) -> list[str]:
         results: What was read.
         evidence: The grid that leads the page.
     """
-    return [*_resolution(evidence), *_reach(evidence), *_gaps(results, evidence)]
+    found = [*_resolution(evidence), *_left_out(evidence), *_reach(evidence)]
+    return [*found, *_gaps(results, evidence)]
 
 
 def _resolution(evidence: Evidence) -> list[str]:
@@ -35,6 +36,21 @@ def _resolution(evidence: Evidence) -> list[str]:
     return [
         f"Differences below about {half} points: half the width of a typical 95 % interval, from "
         f"{counted(least, 'pair')} of runs a variant at least."
+    ]
+
+
+def _left_out(evidence: Evidence) -> list[str]:
+    """A task in no mean may say the opposite of it: its number stands beside the headline."""
+    inside = in_mean(evidence)
+    outside = [task for task in evidence.tasks if task not in inside]
+    whole = with_escapes(evidence).values()
+    if not outside or not whole:
+        return []
+    names = " and ".join(outside)
+    return [
+        f"What {names} would do in the mean: learned at once or not yet, so a mean would count "
+        f"escapes in points. With it the variants lie between {signed(min(whole))} and "
+        f"{signed(max(whole))}."
     ]
 
 
