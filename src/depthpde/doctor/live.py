@@ -24,6 +24,8 @@ from typing import Any, Self
 
 from torch import Tensor, nn
 
+from depthpde.doctor.checks.inspection import inspect_learning, inspect_weights
+from depthpde.doctor.checks.motion import Motion
 from depthpde.doctor.diagnosis import Diagnosis, judge
 from depthpde.doctor.model_map import model_map
 from depthpde.doctor.probe import probe
@@ -84,6 +86,7 @@ class Doctor:
         check_not_compiled(model, "a doctor begins to watch")
         check_has_weights(model, "a doctor begins to watch")
         self.anatomy = model_map(model, family)
+        self._motion = Motion(self.anatomy)
         self.family, self.thresholds, self.log = family, thresholds or Thresholds.read(), log
         self.path = None if path is None else Path(path)
         self.history: list[dict[str, Any]] = []
@@ -189,7 +192,15 @@ class Doctor:
         missing["gradient"] = "no backward pass was recorded"
         if "gradient.amplification" in gradients:
             del missing["gradient"]
-        trajectory = replace(trajectory, series=trajectory.series | gradients, missing=missing)
+        facts, moves = self._motion.look(self.update)
+        facts["weights"] = inspect_weights(self.anatomy)
+        facts["frozen"] = inspect_learning(self.anatomy)
+        trajectory = replace(
+            trajectory,
+            series=trajectory.series | gradients | moves,
+            facts=trajectory.facts | facts,
+            missing=missing,
+        )
         before = None if self.diagnosis is None else self.diagnosis.grade
         self.diagnosis = judge(trajectory, self.thresholds)
         self._last = time.perf_counter() - began
@@ -204,10 +215,10 @@ class Doctor:
         line = {
             "update": self.update,
             "grade": diagnosis.grade.value,
-            "verdicts": {each.condition.value: each.grade.value for each in diagnosis.verdicts},
+            "verdicts": {str(each.condition): each.grade.value for each in diagnosis.verdicts},
             "values": values,
             "evidence": {
-                each.condition.value: each.evidence
+                str(each.condition): each.evidence
                 for each in diagnosis.verdicts
                 if each.grade is not Grade.HEALTHY
             },
