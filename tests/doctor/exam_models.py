@@ -305,7 +305,7 @@ def _gguf(path: Path) -> tuple[nn.Module, Inputs]:
     tokenizer = AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name)
     tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
     batch = tokenizer(list(SENTENCES), padding=True, return_tensors="pt")
-    return model.float().eval(), {name: batch[name] for name in ("input_ids", "attention_mask")}
+    return model.eval(), {name: batch[name] for name in ("input_ids", "attention_mask")}
 
 
 def _folder(path: Path) -> tuple[nn.Module, Inputs]:

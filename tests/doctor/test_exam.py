@@ -1,19 +1,20 @@
 """A slice of the exam: faults are found and named, healthy models are left alone."""
 
+import copy
+
 import pytest
 import torch
 
 from doctor.exam import SETTINGS, change, changes_function, healthy_of, sit
 from doctor.exam_models import FAMILIES, SEEN, SIZES, UNSEEN, case_of, learn
 from doctor.exam_patient import DoesNotApply, patient
+from doctor.exam_scores import auroc, macro_f1
 from doctor.faults import FAULTS
 from doctor.zoo import CALIBRATION
 
 SLICE = {
-    "mask inverted": "masking", "query weights zero": "q, k, v", "heads split wrongly": "q, k, v",
-    "1/√d dropped": "score", "none": "positions", "one effective head": "variant",
-    "share of rows zero": "embedding", "other activation": "feed-forward", "gain scaled": "norm",
-    "bypassed": "residual", "re-initialised": "output",
+    "mask inverted": "masking", "heads split wrongly": "q, k, v", "1/√d dropped": "score",
+    "other activation": "feed-forward", "gain scaled": "norm", "bypassed": "residual",
 }  # fmt: skip
 
 
@@ -36,11 +37,11 @@ def subject():
     return learn(FAMILIES["BERT"](case), 10, seed=case.seed)
 
 
-@pytest.mark.parametrize("fault", [f for f in FAULTS if f.name in SLICE and f.component == SLICE[f.name]],
-                         ids=lambda f: f.name)  # fmt: skip
-def test_a_fault_is_found_against_its_reference_and_named(subject, fault):
-    import copy
+CHOSEN = [each for each in FAULTS if SLICE.get(each.name) == each.component]
 
+
+@pytest.mark.parametrize("fault", CHOSEN, ids=lambda fault: fault.name)
+def test_a_fault_is_found_against_its_reference_and_named(subject, fault):
     model = copy.deepcopy(subject.model)
     with torch.no_grad():
         fault.apply(patient(model, 3, 20), fault.strengths[-1])
@@ -61,3 +62,9 @@ def test_a_healthy_model_is_left_alone_in_every_setting():
     record = healthy_of("GPT-2", 1, train=True)
     for setting in SETTINGS:
         assert [each for each in record[setting] if each["grade"] == "ill"] == [], setting
+
+
+def test_scores_are_what_they_say():
+    assert auroc([2.0, 3.0], [0.0, 2.0]) == pytest.approx(0.875)
+    assert macro_f1([("a", "a"), ("a", ""), ("b", "b")]) == pytest.approx((2 / 3 + 1) / 2)
+    assert macro_f1([("a", "a"), ("", "a")]) == pytest.approx(2 / 3)

@@ -41,11 +41,12 @@ def order_facts(body: ModelMap, args: tuple[Any, ...], named: dict[str, Any]) ->
         why = "the input is no sequence of tokens"
         return {"positions": why}
     key, tokens = found
-    row = next((k for k in range(len(tokens)) if _place(tokens[k], named, args) is not None), None)
-    if row is None:
+    valid = _valid(args, named, key, tokens)
+    real = torch.ones_like(tokens, dtype=torch.bool) if valid is None else valid
+    row = int(real.sum(dim=1).argmax())
+    k = _place(tokens[row], real[row])
+    if k is None:
         return {"positions": "no two neighbouring tokens differ"}
-    k = _place(tokens[row], named, args)
-    assert k is not None
     facts: dict[str, Any] = {"positions": _swap(body, args, named, key, tokens, row, k)}
     if body.causal is False:
         facts["one_sided"] = _one_sided(body, args, named, key, tokens, row, k)
@@ -84,7 +85,10 @@ def _valid(
 ) -> Tensor | None:
     """Find the mask of real tokens among the arguments; None if there is none."""
     for name, value in (*enumerate(args), *named.items()):
-        if name == key or not isinstance(value, Tensor) or value.shape != tokens.shape:
+        named_so = isinstance(name, int) or "mask" in name
+        if not named_so or not isinstance(value, Tensor) or value.shape != tokens.shape:
+            continue
+        if name == key:
             continue
         if value.dtype == torch.bool or bool(((value == 0) | (value == 1)).all()):
             padded = "padding" in str(name)  # key_padding_mask: True stands for padding
@@ -166,11 +170,9 @@ def _tokens(args: tuple[Any, ...], named: dict[str, Any]) -> tuple[str | int, Te
     return None
 
 
-def _place(row: Tensor, named: dict[str, Any], args: tuple[Any, ...]) -> int | None:
-    """Find two neighbouring tokens near the middle that differ; None if there are none.
-
-    The tokens of padding are equal, so neighbours that differ are real.
-    """
-    middle = max(1, len(row) // 3)
-    places = [k for k in range(1, len(row) - 1) if row[k] != row[k + 1]]
+def _place(row: Tensor, real: Tensor) -> int | None:
+    """Find two neighbouring real tokens near the middle that differ; None if there are none."""
+    middle = max(1, int(real.sum()) // 3)
+    both = real[:-1] & real[1:] & (row[:-1] != row[1:])
+    places = [k for k in range(1, len(both)) if both[k]]
     return min(places, key=lambda k: abs(k - middle), default=None)
