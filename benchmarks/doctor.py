@@ -45,9 +45,8 @@ ANY_HEAD = 1e-9
 
 def calibrate() -> None:
     """Measure the calibration zoo and write where a condition begins."""
-    from depthpde.doctor.diagnosis import CORE
     from doctor.patients import pretrained
-    from doctor.zoo import BROKEN, CALIBRATION, HEALTHY, cases, sign_values
+    from doctor.zoo import BROKEN, CALIBRATION, CORE, HEALTHY, cases, sign_values
 
     healthy: dict[dp.Condition, list[float]] = {condition: [] for condition in dp.Condition}
     broken: dict[dp.Condition, list[float]] = {condition: [] for condition in dp.Condition}

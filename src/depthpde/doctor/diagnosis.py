@@ -19,7 +19,7 @@ from depthpde.doctor.conditions.condition import Condition, Symptom
 from depthpde.doctor.conditions.table import symptoms
 from depthpde.doctor.depth_profile import DepthProfile
 from depthpde.doctor.measurements import GROUPS
-from depthpde.doctor.page import render_page
+from depthpde.doctor.page import by_reason, render_page
 from depthpde.doctor.probe import Batch, Loss, probe
 from depthpde.doctor.thresholds import OWN, Grade, Thresholds
 from depthpde.doctor.verdict import HealthVerdict, one_a_row, worst_first, worst_grade
@@ -132,7 +132,9 @@ class Diagnosis:
         more = [each.threshold.row for each in rows if each not in shown]
         if more:
             lines.append(f" {'healthy':<8}  also {', '.join(more)}")
-        lines += [f" not measured: {name} ({why})" for name, why in self.unmeasured.items()]
+        lines += [
+            f" not measured: {name} ({why})" for name, why in by_reason(self.unmeasured).items()
+        ]
         lines += [f" note: {note}" for note in self.trajectory.notes]
         return "\n".join(lines)
 

@@ -68,11 +68,19 @@ def render_page(
         picture=_figure("The model", model_picture(seen.blocks, verdicts), ""),
         healthy_range=healthy_range,
         all=verdicts,
-        unmeasured=unmeasured,
+        unmeasured=by_reason(unmeasured),
         marks={grade.value: mark for grade, mark in MARKS.items()},
         figures=figures,
         format_number=format_number,
     )
+
+
+def by_reason(unmeasured: Mapping[str, str]) -> dict[str, str]:
+    """Put rows together that were not measured for one reason: names → reason."""
+    names: dict[str, list[str]] = {}
+    for row, why in unmeasured.items():
+        names.setdefault(why, []).append(row)
+    return {", ".join(rows): why for why, rows in names.items()}
 
 
 def healthy_range(limit: Threshold) -> str:
