@@ -157,27 +157,17 @@ def opt(case: Case) -> Subject:
 
 
 def gemma(case: Case) -> Subject:
-    from transformers import Gemma2Config, Gemma2ForCausalLM
+    from transformers import Gemma3ForCausalLM, Gemma3TextConfig
 
     torch.manual_seed(case.seed)
-    shape = Gemma2Config(
-        vocab_size=case.words,
-        hidden_size=case.dim,
-        num_hidden_layers=case.blocks,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        head_dim=case.dim // 4,
-        query_pre_attn_scalar=case.dim // 4,
-        intermediate_size=2 * case.dim,
-        max_position_embeddings=64,
-        attn_logit_softcapping=None,
-        final_logit_softcapping=None,
-        bos_token_id=1,
-        eos_token_id=None,
-        pad_token_id=0,
+    shape = Gemma3TextConfig(
+        vocab_size=case.words, hidden_size=case.dim, num_hidden_layers=case.blocks,
+        num_attention_heads=4, num_key_value_heads=2, head_dim=case.dim // 4,
+        query_pre_attn_scalar=case.dim // 4, intermediate_size=2 * case.dim,
+        max_position_embeddings=64, bos_token_id=1, eos_token_id=None, pad_token_id=0,
         attn_implementation="sdpa",
-    )
-    return _decoder(Gemma2ForCausalLM(shape), case, "input_ids")
+    )  # fmt: skip
+    return _decoder(Gemma3ForCausalLM(shape), case, "input_ids")
 
 
 def vit(case: Case) -> Subject:
@@ -239,7 +229,7 @@ SEEN = {
 UNSEEN = {
     "DistilBERT": distilbert,
     "OPT": opt,
-    "Gemma-2": gemma,
+    "Gemma-3": gemma,
     "ViT": vit,
     "timm ViT": timm_vit,
     "x-transformers": x_transformers,

@@ -85,7 +85,7 @@ def _valid(
 ) -> Tensor | None:
     """Find the mask of real tokens among the arguments; None if there is none."""
     for name, value in (*enumerate(args), *named.items()):
-        named_so = isinstance(name, int) or "mask" in name
+        named_so = isinstance(name, int) or "mask" in str(name)
         if not named_so or not isinstance(value, Tensor) or value.shape != tokens.shape:
             continue
         if name == key:
