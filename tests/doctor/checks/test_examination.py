@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from depthpde.doctor.checks.components import component_of
+from depthpde.doctor.checks.inspection import inspect_weights
 from depthpde.doctor.checks.motion import Motion
 from depthpde.doctor.conditions.condition import Condition
 from depthpde.doctor.diagnosis import diagnose
@@ -153,3 +154,15 @@ def test_dead_units_are_counted():
         patient.model.bert.encoder.layer[1].intermediate.dense.bias[:50] = -1e3
     said = diagnose(patient.model, patient.batch, baseline=False)
     assert said.trajectory["units.dead"]["block 2"] == pytest.approx(50 / 96, abs=0.05)
+
+
+def test_the_row_of_padding_of_a_tied_head_is_not_empty(patient):
+    model = gpt2(CASE).model
+    model.transformer.wte.padding_idx = 0
+    with torch.no_grad():
+        model.transformer.wte.weight[0] = 0
+    assert inspect_weights(model_map(model)) == []
+    with torch.no_grad():
+        model.transformer.wte.weight[1] = 0
+    names = [each["name"] for each in inspect_weights(model_map(model))]
+    assert names == ["transformer.wte.weight", "lm_head.weight"]

@@ -23,11 +23,16 @@ ADAPTERS = ("lora", "adapter", "prompt", "depthpde", "placed")
 def inspect_weights(body: ModelMap) -> list[dict[str, Any]]:
     """List the matrices with a void part: name, module, component, share, and what it is."""
     found: list[dict[str, Any]] = []
+    padding = {  # a head that is tied to an embedding shares its row of padding
+        each.weight.data_ptr(): each.padding_idx
+        for each in body.model.modules()
+        if isinstance(each, nn.Embedding) and each.padding_idx is not None
+    }
     for path, module in body.model.named_modules():
         if any(each in path.lower() for each in ADAPTERS):
             continue
         for name, weight in matrices(module):
-            said = _void(weight, getattr(module, "padding_idx", None))
+            said = _void(weight, padding.get(weight.data_ptr()))
             if said is not None:
                 share, what = said
                 found.append(
