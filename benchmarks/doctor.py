@@ -182,6 +182,8 @@ def exam(options: argparse.Namespace) -> int:
         "AUROC ≥ 0.95": best["auroc"] >= 0.95,
         "macro-F1 ≥ 0.80": best["macro-F1"] >= 0.80,
         "false alarms ≤ 1 %": best["false alarms"] <= 0.01,
+        "≥ 8 families": len({each["family"] for each in records if each["fault"]}) >= 8,
+        "≥ 300 healthy models": summary(records)["one batch, all"]["healthy"] >= 300,
         "false alarms of one batch ≤ 1 %": summary(records)["one batch, all"]["false alarms"]
         <= 0.01,
     }
