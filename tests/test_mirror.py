@@ -45,6 +45,7 @@ ELSEWHERE = {
         "loss": "doctor/test_probe.py",
         "measurements": "doctor/test_probe.py",
         "model_map": "doctor/test_probe.py",
+        "picture": "doctor/test_page.py",
         "sample": "doctor/test_live.py",
         "thresholds": "doctor/test_diagnosis.py",
         "verdict": "doctor/test_diagnosis.py",
