@@ -42,16 +42,27 @@ ELSEWHERE = {
     "doctor": {
         "activations": "doctor/test_probe.py",
         "baseline": "doctor/test_probe.py",
-        "condition": "doctor/test_diagnosis.py",
         "depth_profile": "doctor/test_diagnosis.py",
         "influence": "doctor/test_probe.py",
         "loss": "doctor/test_probe.py",
         "measurements": "doctor/test_probe.py",
         "model_map": "doctor/test_probe.py",
+        "picture": "doctor/test_page.py",
         "sample": "doctor/test_live.py",
         "thresholds": "doctor/test_diagnosis.py",
         "verdict": "doctor/test_diagnosis.py",
     },
+    "doctor/checks": dict.fromkeys(
+        ("attention_change", "components", "inspection", "motion", "order", "single_modules"),
+        "doctor/checks/test_examination.py",  # every check finds the fault that it is for
+    ),
+    "doctor/conditions": dict.fromkeys(
+        (
+            "attention", "condition", "depth", "function", "reference", "stream", "training",
+            "weights",
+        ),
+        "doctor/conditions/test_table.py",  # the table is walked whole
+    ),
     "insertion": {
         "build": "insertion/test_insert.py",
         "compiled": "insertion/test_insert.py",

@@ -14,16 +14,21 @@ from depthpde.data.catalog import prepare as prepare
 from depthpde.data.reader import Split as Split
 from depthpde.data.task import Task as Task
 from depthpde.data.tasks import TASKS
+from depthpde.doctor.alarms.detector import Alarm as Alarm
 from depthpde.doctor.callbacks import DoctorCallback as DoctorCallback
 from depthpde.doctor.callbacks import lightning_doctor as lightning_doctor
-from depthpde.doctor.condition import Condition as Condition
+from depthpde.doctor.conditions.condition import Condition as Condition
+from depthpde.doctor.conditions.condition import Symptom as Symptom
 from depthpde.doctor.depth_profile import DepthProfile as DepthProfile
 from depthpde.doctor.diagnosis import Diagnosis as Diagnosis
 from depthpde.doctor.diagnosis import diagnose as diagnose
+from depthpde.doctor.live import AlarmStop as AlarmStop
 from depthpde.doctor.live import Doctor as Doctor
 from depthpde.doctor.probe import probe as probe
 from depthpde.doctor.thresholds import Grade as Grade
+from depthpde.doctor.thresholds import Threshold as Threshold
 from depthpde.doctor.thresholds import Thresholds as Thresholds
+from depthpde.doctor.thresholds import register_condition as register_condition
 from depthpde.insertion.causality import check_causality as check_causality
 from depthpde.insertion.family import Family as Family
 from depthpde.insertion.family import NormOrder as NormOrder

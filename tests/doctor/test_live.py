@@ -298,3 +298,45 @@ def test_a_family_that_does_not_say_whether_it_is_causal_is_noted_where_the_futu
     assert found.causal is False
     assert "this is a leak" in found.notes[-1]
     assert probe(GPT(), (ids, ids), family=NANO, groups=()).causal is True
+
+
+def test_an_alarm_says_what_moved_first_and_stops_only_where_it_may(tmp_path):
+    import torch
+
+    from depthpde.doctor.live import AlarmStop
+
+    def drive(on_alarm):
+        model, lines, sunk = make_model(), [], []
+        draw = torch.Generator().manual_seed(0)
+        optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+        doctor = Doctor(
+            model, every=10**6, pulse=1, budget=None, on_alarm=on_alarm, log=lines.append,
+            path=tmp_path / f"{on_alarm}.jsonl", sink=lambda update, values: sunk.append(values),
+        )  # fmt: skip
+        with doctor:
+            for update in range(1, 40):
+                tokens = torch.randint(1, model.config.vocabulary, (4, 8), generator=draw)
+                scale = 1.0 if update < 30 else 1e4
+                (scale * model(tokens).square().mean()).backward()
+                optimizer.step()
+                doctor.step()
+                optimizer.zero_grad()
+                if update >= 30:
+                    for group in optimizer.param_groups:
+                        group["lr"] = 0.0
+        return doctor, lines, sunk
+
+    doctor, lines, sunk = drive("log")
+    assert doctor.alarm is not None
+    assert doctor.alarm.update in (31, 32)
+    assert doctor.alarm.series.startswith("gradient of")
+    assert any("moved first" in line for line in lines)
+    assert any("doctor/alarm" in values for values in sunk)
+    assert "moved first" in (tmp_path / "log.jsonl").read_text()
+    with pytest.raises(AlarmStop, match=r"3[12].*checkpoint"):
+        drive("stop")
+
+
+def test_refuses_another_word_for_an_alarm():
+    with pytest.raises(ValueError, match="on_alarm"):
+        Doctor(make_model(), on_alarm="pause")

@@ -34,7 +34,7 @@ def test_the_verdict_stands_before_the_figures(page):
     text = page.read_text(encoding="utf-8")
     assert text.index("✗ ill") < text.index("<svg")
     assert "representational drift" in text
-    assert "give every term its residual" in text
+    assert "add the residual back around" in text
     assert "depthpde doctor: Classifier is ill" in text
 
 

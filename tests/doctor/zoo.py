@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from depthpde.doctor.condition import Condition, Symptom, symptoms
+from depthpde.doctor.conditions.condition import Condition, Symptom
+from depthpde.doctor.conditions.table import symptoms
 from depthpde.doctor.depth_profile import DepthProfile
-from depthpde.doctor.diagnosis import judge
+from depthpde.doctor.diagnosis import CORE, judge
 from depthpde.doctor.probe import probe
 from depthpde.doctor.thresholds import Grade, Thresholds
 from depthpde.layers.stabilizer import Stabilizer
@@ -178,7 +179,7 @@ def trajectory_of(patient: Patient) -> DepthProfile:
     )  # fmt: skip
 
 
-def sign_values(patient: Patient) -> dict[Condition, float]:
+def sign_values(patient: Patient) -> dict[str, float]:
     """The number of every condition that could be measured."""
     found = symptoms(trajectory_of(patient))
     return {each: sign.value for each, sign in found.items() if isinstance(sign, Symptom)}
@@ -190,8 +191,8 @@ class Finding:
 
     animal: str
     truth: Condition | None
-    ill: tuple[Condition, ...]
-    watch: tuple[Condition, ...]
+    ill: tuple[str, ...]
+    watch: tuple[str, ...]
 
     @property
     def right(self) -> bool:
@@ -221,7 +222,7 @@ def patients() -> Iterator[tuple[str, Condition | None, Patient]]:
 
 def confusion_table(findings: list[Finding]) -> str:
     """What was done to a model, against what the doctor calls ill in it; in Markdown."""
-    columns = list(Condition)
+    columns = list(CORE)
     head = ["what it is", "models", "right", *(each.value for each in columns), "watch only"]
     lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
     for truth in (None, *columns):

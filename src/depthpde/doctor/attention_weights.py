@@ -38,6 +38,12 @@ class AttentionWeights:
     seen: Tensor | None
     """Which site may see which."""
     valid_mask: Mask | None
+    logits: Tensor | None = None
+    """[heads]: the largest |score| of a pair that may be seen; None where no scores were seen."""
+    scale: float = 1.0
+    """What the scores are multiplied with, against 1/√head_dim."""
+    hidden: float = 0.0
+    """The largest weight on a pair that the model's own mask hides."""
 
 
 def attention_weights(
@@ -50,7 +56,7 @@ def attention_weights(
         if anatomy.query_key is None:
             return "the family's description does not name where queries and keys are"
         return f"no {missing[0]} passed by where the family has it"
-    query, key, value = _split(anatomy, kept, block)
+    query, key, value = split_heads(anatomy, kept, block)
     if query.shape[1] % key.shape[1]:
         return f"{query.shape[1]} query heads do not share {key.shape[1]} key heads"
     groups = query.shape[1] // key.shape[1]
@@ -61,15 +67,44 @@ def attention_weights(
     if "weights" in kept:
         return AttentionWeights(renormalise(kept["weights"]), seen, valid)
     scores = query @ key.mT / math.sqrt(query.shape[-1])
-    weights = torch.softmax(scores + _bias(kept, scores, seen, few), dim=-1)
-    made = (weights @ value).transpose(1, 2).flatten(2)
-    wrong = _differs(anatomy, kept, block, made, valid)
-    if wrong:
-        return wrong
-    return AttentionWeights(weights, seen, valid)
+    bias = bias_of(kept, scores, seen, few)
+    why = ""
+    for scale in (1.0, math.sqrt(query.shape[-1])):  # as usual, or nothing divided by
+        weights = torch.softmax(scale * scores + bias, dim=-1)
+        made = (weights @ value).transpose(1, 2).flatten(2)
+        wrong = _differs(anatomy, kept, block, made, valid)
+        if not wrong:
+            logits = _largest(scale * scores, seen)
+            hidden = _on_hidden(kept, weights, valid)
+            return AttentionWeights(weights, seen, valid, logits, scale, hidden)
+        why = why or wrong
+    return why
 
 
-def _split(anatomy: ModelMap, kept: dict[str, Any], block: int) -> tuple[Tensor, Tensor, Tensor]:
+def _largest(scores: Tensor, seen: Tensor | None) -> Tensor:
+    """Find the largest |score| of each head among the pairs that may be seen."""
+    size = scores.abs()
+    if seen is not None:
+        size = size.masked_fill(~seen, 0.0)
+    return size.amax(dim=(0, 2, 3))
+
+
+def _on_hidden(kept: dict[str, Any], weights: Tensor, valid: Mask | None) -> float:
+    """Find the largest weight on a pair that a finite mask of the model hides."""
+    mask = kept.get("mask")
+    if not isinstance(mask, Tensor) or mask.ndim != 4 or not mask.is_floating_point():
+        return 0.0
+    hides = (mask[: weights.shape[0]] < 0).expand_as(weights)
+    if valid is not None:
+        hides = hides & valid[:, None, :, None]
+    rows = ~hides.all(dim=-1, keepdim=True)
+    return float(weights.masked_fill(~(hides & rows), 0.0).amax())
+
+
+def split_heads(
+    anatomy: ModelMap, kept: dict[str, Any], block: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Give queries, keys and values as they enter the scores: [batch, heads, length, head_dim]."""
     parts = [kept[name] for name in ("query", "key", "value")]
     module = anatomy.blocks[block].parts
     if anatomy.query_key is not None and anatomy.query_key.fused:
@@ -106,7 +141,7 @@ def _half_turn(u: Tensor) -> Tensor:
     return torch.cat((-second, first), dim=-1)
 
 
-def _bias(kept: dict[str, Any], scores: Tensor, seen: Tensor | None, few: int) -> Tensor | float:
+def bias_of(kept: dict[str, Any], scores: Tensor, seen: Tensor | None, few: int) -> Tensor | float:
     """Give what is added to the scores: the model's own masks, or the mask of tokens."""
     low = torch.finfo(scores.dtype).min / 4
     total: Tensor | float = 0.0

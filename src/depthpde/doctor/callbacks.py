@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from depthpde.doctor.live import BUDGET, EVERY, Doctor
+from depthpde.doctor.live import BUDGET, EVERY, AlarmStop, Doctor
 from depthpde.insertion.family import Family
 
 FILE = "doctor.jsonl"
@@ -29,6 +29,7 @@ class DoctorCallback:
     Args:
         every: Updates from one look to the next.
         path: Where the history goes instead.
+        on_alarm: ``"stop"`` lets an alarm end the training; ``"log"`` only says what moved first.
         budget: Share of the training time that looking may take; None for no limit.
         family: The description of a family that is not known.
     """
@@ -38,10 +39,12 @@ class DoctorCallback:
         *,
         every: int = EVERY,
         path: str | Path | None = None,
+        on_alarm: str = "log",
         budget: float | None = BUDGET,
         family: Family | None = None,
     ) -> None:
         self.every, self.path, self.budget, self.family = every, path, budget, family
+        self.on_alarm = on_alarm
         self.doctor: Doctor | None = None
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **event: Any) -> None:
@@ -49,14 +52,22 @@ class DoctorCallback:
         if state.is_world_process_zero:
             path = self.path or Path(args.output_dir) / FILE
             self.doctor = Doctor(
-                event["model"], every=self.every, path=path, budget=self.budget, family=self.family
+                event["model"],
+                every=self.every,
+                path=path,
+                on_alarm=self.on_alarm,
+                budget=self.budget,
+                family=self.family,
             )
             self.doctor.__enter__()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **event: Any) -> None:
         """Look, where it is time."""
         if self.doctor is not None:
-            self.doctor.step(state.global_step)
+            try:
+                self.doctor.step(state.global_step)
+            except AlarmStop:  # the trainer ends by itself, and saves what it saves
+                control.should_training_stop = True
 
     def on_train_end(self, args: Any, state: Any, control: Any, **event: Any) -> None:
         """Say what it cost."""

@@ -7,18 +7,21 @@ A verdict is never more than its number: what was not measured has none, and is 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor, nn
 
-from depthpde.doctor.condition import Condition, Symptom, symptoms
+from depthpde.doctor.checks.examination import examine
+from depthpde.doctor.conditions.condition import Condition, Symptom
+from depthpde.doctor.conditions.table import symptoms
 from depthpde.doctor.depth_profile import DepthProfile
 from depthpde.doctor.measurements import GROUPS
-from depthpde.doctor.page import render_page
+from depthpde.doctor.page import by_reason, render_page
 from depthpde.doctor.probe import Batch, Loss, probe
-from depthpde.doctor.thresholds import Grade, Thresholds
+from depthpde.doctor.thresholds import OWN, Grade, Thresholds
 from depthpde.doctor.verdict import HealthVerdict, one_a_row, worst_first, worst_grade
 from depthpde.insertion.family import Family
 from depthpde.pages.formatting import text_block
@@ -31,6 +34,11 @@ NAMES = {
     "spectrum.weights": "spectra of weights",
 }
 """What a person calls what is missing."""
+CORE = (
+    Condition.DRIFT, Condition.RANK, Condition.SMOOTHING, Condition.ENTROPY, Condition.EXPLODING,
+    Condition.VANISHING, Condition.DIFFUSION, Condition.LEAK, Condition.DEAD,
+)  # fmt: skip
+"""Conditions whose evidence is printed even where it is healthy; the others are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +60,18 @@ class Diagnosis:
         return worst_grade(self.verdicts)
 
     @property
-    def conditions(self) -> tuple[Condition, ...]:
+    def severity(self) -> float:
+        """How ill, as one number: 0 healthy, 1 worth watching, 2 ill, at most 4."""
+        return max((each.severity for each in self.verdicts), default=0.0)
+
+    @property
+    def component(self) -> str:
+        """The part of a Transformer that the worst verdict names; empty if nothing is ill."""
+        ill = [each for each in self.verdicts if each.grade is Grade.ILL and each.component]
+        return ill[0].component if ill else ""
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
         """What is ill."""
         return tuple(each.condition for each in self.verdicts if each.grade is Grade.ILL)
 
@@ -70,10 +89,14 @@ class Diagnosis:
             "grade": self.grade.value,
             "verdicts": [
                 {
-                    "condition": each.condition.value,
+                    "condition": str(each.condition),
                     "grade": each.grade.value,
                     "value": each.value if abs(each.value) < float("inf") else None,
                     "evidence": each.evidence,
+                    "where": each.symptom.where,
+                    "component": each.component,
+                    "severity": round(each.severity, 4),
+                    "healthy": _plain_range(each.threshold.healthy),
                     "advice": each.advice,
                 }
                 for each in self.verdicts
@@ -97,13 +120,22 @@ class Diagnosis:
     def __str__(self) -> str:
         """Print the verdicts as a person reads them."""
         rows = one_a_row(self.verdicts)
-        wide = max((len(each.threshold.row) for each in rows), default=0)
+        shown = [each for each in rows if each.grade is not Grade.HEALTHY or each.condition in CORE]
+        wide = max((len(each.threshold.row) for each in shown), default=0)
         lines = [self.head()]
-        for each in rows:
+        for each in shown:
             lines.append(f" {each.grade.value:<8}  {each.threshold.row:<{wide}}  {each.evidence}")
             if each.advice:
                 lines.append(f" {'':8}  {'':<{wide}}  → {each.advice}")
-        lines += [f" not measured: {name} ({why})" for name, why in self.unmeasured.items()]
+                if each.grade is Grade.ILL and each.threshold.why:
+                    link = f"docs/troubleshooting.md#{each.threshold.why}"
+                    lines.append(f" {'':8}  {'':<{wide}}    why: {link}")
+        more = [each.threshold.row for each in rows if each not in shown]
+        if more:
+            lines.append(f" {'healthy':<8}  also {', '.join(more)}")
+        lines += [
+            f" not measured: {name} ({why})" for name, why in by_reason(self.unmeasured).items()
+        ]
         lines += [f" note: {note}" for note in self.trajectory.notes]
         return "\n".join(lines)
 
@@ -121,7 +153,9 @@ def diagnose(
     loss: Loss | None = None,
     family: Family | None = None,
     stack: str | None = None,
+    reference: nn.Module | None = None,
     baseline: bool = True,
+    checks: bool = True,
     thresholds: Thresholds | None = None,
 ) -> Diagnosis:
     """Tell whether the depth-dynamics of a model are healthy.
@@ -139,7 +173,12 @@ def diagnose(
         loss: Takes the output (and the labels, if given) and gives the loss instead.
         family: The description of a family that is not known.
         stack: The module that holds the blocks, where there are several; see `probe`.
+        reference: A healthy model of the same modules, such as the model before a change: the first
+            module that computes something else with the same weights is named, and the weights
+            that moved out of proportion.
         baseline: Whether to run a random network of the same shapes beside it.
+        checks: Whether to inspect the weights and make a few more passes: positions, padding,
+            cache, modes. Without them one pass is judged.
         thresholds: Where a condition begins; the calibrated ones by default.
     """
     trajectory = probe(
@@ -152,6 +191,10 @@ def diagnose(
         baseline=baseline,
         groups=GROUPS,
     )
+    if checks or reference is not None:
+        trajectory = examine(
+            trajectory, model, batch, family=family, stack=stack, reference=reference, checks=checks
+        )
     return judge(trajectory, thresholds)
 
 
@@ -165,10 +208,10 @@ def judge(trajectory: DepthProfile, thresholds: Thresholds | None = None) -> Dia
     limits = thresholds or Thresholds.read()
     verdicts, unmeasured = [], {}
     for condition, sign in symptoms(trajectory, entropy_floor=limits.entropy_floor).items():
-        limit = limits.of[condition]
+        limit = limits.of.get(condition) or OWN[condition]
         if isinstance(sign, Symptom):
             grade = limit.grade(sign.value)
-            verdicts.append(HealthVerdict(condition, grade, sign.value, sign.evidence, limit))
+            verdicts.append(HealthVerdict(condition, grade, sign, limit))
         else:
             unmeasured[limit.row] = sign
     shown = {each.threshold.row for each in verdicts}
@@ -186,3 +229,7 @@ def spell_count(count: int) -> str:
         if count >= size:
             return f"{count / size:.1f} {letter}"
     return str(count)
+
+
+def _plain_range(ends: tuple[float, float]) -> list[float | None]:
+    return [each if math.isfinite(each) else None for each in ends]

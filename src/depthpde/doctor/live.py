@@ -16,7 +16,7 @@ import inspect
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -24,18 +24,23 @@ from typing import Any, Self
 
 from torch import Tensor, nn
 
+from depthpde.doctor.alarms.detector import Alarm, Detector
+from depthpde.doctor.checks.inspection import inspect_learning, inspect_weights
+from depthpde.doctor.checks.motion import Motion
 from depthpde.doctor.diagnosis import Diagnosis, judge
 from depthpde.doctor.model_map import model_map
 from depthpde.doctor.probe import probe
 from depthpde.doctor.sample import Sample
 from depthpde.doctor.thresholds import Grade, Thresholds
-from depthpde.errors import check_positive, check_range
+from depthpde.errors import check_name, check_positive, check_range
 from depthpde.insertion.calling import check_has_weights
 from depthpde.insertion.compiled import check_not_compiled
 from depthpde.insertion.family import Family
 
 EVERY = 200
 """Updates from one look to the next, by default."""
+PULSE = 20
+"""Updates from one reading of gradients, updates and the stream to the next, by default."""
 BUDGET = 0.05
 """Share of the training time that looking may take, by default."""
 SEQUENCES = 8
@@ -46,6 +51,14 @@ LIVE_GROUPS = ("drift", "rank", "energy", "attention")
 def log_to_stderr(line: str) -> None:
     """Print to standard error, where progress goes."""
     print(line, file=sys.stderr, flush=True)
+
+
+class AlarmStop(RuntimeError):  # noqa: N818 - it is a stop that was asked for, no error
+    """A training that its doctor stopped, as it was told to.
+
+    >>> issubclass(dp.AlarmStop, RuntimeError)
+    True
+    """
 
 
 class Doctor:
@@ -61,6 +74,13 @@ class Doctor:
         every: Updates from one look to the next; the first one it is there for is looked at too:
             update 1 within ``with``, update 2 where a trainer reports update 1 first.
         path: File that takes one JSON line a look, such as ``doctor.jsonl`` in a run's folder.
+        pulse: Updates from one short reading to the next: gradients and updates by part, the size
+            of the stream. The first series that leaves its own trend is the alarm; None reads
+            nothing.
+        on_alarm: ``"log"`` says what moved first; ``"stop"`` also ends the training, by raising
+            `AlarmStop` from `step`. Nothing is ever stopped without it.
+        sink: Takes an update and numbers by name, as a tracker's sink does: the readings, and
+            ``doctor/alarm`` at an alarm.
         budget: Share of the training time that looking may take; a look that would take more, if
             it costs what the last one did, is put off. None never puts off.
         family: The description of a family that is not known.
@@ -74,18 +94,26 @@ class Doctor:
         *,
         every: int = EVERY,
         path: str | Path | None = None,
+        pulse: int | None = PULSE,
+        on_alarm: str = "log",
+        sink: Callable[[int, Mapping[str, float]], None] | None = None,
         budget: float | None = BUDGET,
         family: Family | None = None,
         thresholds: Thresholds | None = None,
         log: Callable[[str], None] = log_to_stderr,
     ) -> None:
         self.every = check_positive("every", every)
+        self.pulse = None if pulse is None else check_positive("pulse", pulse)
+        self.on_alarm = check_name("on_alarm", on_alarm, ("log", "stop"))
+        self.sink, self.detector = sink, Detector()
         self.budget = None if budget is None else check_range("budget", budget, 1e-6, 1.0)
         check_not_compiled(model, "a doctor begins to watch")
         check_has_weights(model, "a doctor begins to watch")
         self.anatomy = model_map(model, family)
+        self._motion, self._readings = Motion(self.anatomy), Motion(self.anatomy)
         self.family, self.thresholds, self.log = family, thresholds or Thresholds.read(), log
         self.path = None if path is None else Path(path)
+        self.alarm: Alarm | None = None
         self.history: list[dict[str, Any]] = []
         self.diagnosis: Diagnosis | None = None
         self.update = 0
@@ -94,6 +122,7 @@ class Doctor:
         self._told = 0
         self._began: float | None = None
         self._sample: Sample | None = None
+        self._probing = False
 
     @property
     def overhead(self) -> float:
@@ -102,7 +131,7 @@ class Doctor:
 
     def __enter__(self) -> Self:
         self._began = time.perf_counter()
-        self._listen()
+        self._listen(probing=True)
         return self
 
     def __exit__(
@@ -129,15 +158,21 @@ class Doctor:
             self.__enter__()
         self.update = self.update + 1 if update is None else update
         if self._sample is not None and self._sample.call is not None:
-            self._look()
-        if (self.update + 1) % self.every == 0 and self._can_afford():
-            self._listen()
+            self._read(self._sample)
+            if self._probing:
+                self._look()
+            self._leave()
+            if self.alarm is not None and self.alarm.update == self.update:
+                self._ring(self.alarm)
+        following = self.update + 1
+        if following % self.every == 0 and self._can_afford():
+            self._listen(probing=True)
+        elif self.pulse is not None and following % self.pulse == 0:
+            self._listen(probing=False)
 
     def close(self) -> None:
         """Remove every hook and log the cost."""
-        if self._sample is not None:
-            self._sample.close()
-            self._sample = None
+        self._leave()
         if len(self.history) > self._told:
             self._told = len(self.history)
             self.log(self.summary())
@@ -162,15 +197,52 @@ class Doctor:
             return 0.0
         return seconds / max(time.perf_counter() - self._began - self.spent, 1e-9)
 
-    def _listen(self) -> None:
+    def _listen(self, *, probing: bool) -> None:
         if self._sample is None:
             began = time.perf_counter()
-            self._sample = Sample(self.anatomy)
+            self._sample, self._probing = Sample(self.anatomy), probing
             self.spent += time.perf_counter() - began
+
+    def _leave(self) -> None:
+        if self._sample is not None:
+            self._sample.close()
+            self._sample = None
+
+    def _read(self, sample: Sample) -> None:
+        """Read gradients, updates and the stream; note the first series that leaves its trend."""
+        if self.pulse is None:
+            return
+        began = time.perf_counter()
+        values = sample.readings()
+        _, moves = self._readings.look(self.update)
+        if "updates.ratio" in moves:
+            values |= {
+                f"update of {part}": value for part, value in moves["updates.ratio"].singles()
+            }
+        found = self.detector.add(self.update, values)
+        if found is not None and self.alarm is None:
+            self.alarm = found
+        if self.sink is not None:
+            self.sink(self.update, {f"doctor/{name}": each for name, each in values.items()})
+        self.spent += time.perf_counter() - began
+
+    def _ring(self, alarm: Alarm) -> None:
+        """Say what moved first, tell the tracker, and stop where that was asked for."""
+        self.log(f"doctor · {alarm}")
+        if self.sink is not None:
+            self.sink(alarm.update, {"doctor/alarm": min(alarm.deviations, 1e6)})
+        if self.path is not None:
+            self._append({"update": alarm.update, "alarm": str(alarm), "moved": alarm.series})
+        if self.on_alarm == "stop":
+            self.close()
+            raise AlarmStop(
+                f"the training was stopped at {alarm}; go on from a checkpoint before it with half "
+                "the learning rate, or without on_alarm='stop'"
+            )
 
     def _look(self) -> None:
         began = time.perf_counter()
-        sample, self._sample = self._sample, None
+        sample = self._sample
         assert sample is not None, "looked for by the caller"
         assert sample.call is not None, "looked for by the caller"
         sample.close()
@@ -189,7 +261,15 @@ class Doctor:
         missing["gradient"] = "no backward pass was recorded"
         if "gradient.amplification" in gradients:
             del missing["gradient"]
-        trajectory = replace(trajectory, series=trajectory.series | gradients, missing=missing)
+        facts, moves = self._motion.look(self.update)
+        facts["weights"] = inspect_weights(self.anatomy)
+        facts["frozen"] = inspect_learning(self.anatomy)
+        trajectory = replace(
+            trajectory,
+            series=trajectory.series | gradients | moves,
+            facts=trajectory.facts | facts,
+            missing=missing,
+        )
         before = None if self.diagnosis is None else self.diagnosis.grade
         self.diagnosis = judge(trajectory, self.thresholds)
         self._last = time.perf_counter() - began
@@ -204,10 +284,10 @@ class Doctor:
         line = {
             "update": self.update,
             "grade": diagnosis.grade.value,
-            "verdicts": {each.condition.value: each.grade.value for each in diagnosis.verdicts},
+            "verdicts": {str(each.condition): each.grade.value for each in diagnosis.verdicts},
             "values": values,
             "evidence": {
-                each.condition.value: each.evidence
+                str(each.condition): each.evidence
                 for each in diagnosis.verdicts
                 if each.grade is not Grade.HEALTHY
             },
@@ -220,9 +300,7 @@ class Doctor:
         }
         self.history.append(line)
         if self.path is not None:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self.path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(line, ensure_ascii=False) + "\n")
+            self._append(line)
         if diagnosis.grade is not before and (
             before is not None or diagnosis.grade is not Grade.HEALTHY
         ):
@@ -230,6 +308,12 @@ class Doctor:
             ailing = worst.grade is not Grade.HEALTHY
             what = f" · {worst.threshold.row}: {worst.evidence}" * ailing
             self.log(f"doctor · update {self.update} · {diagnosis.grade.value}{what}")
+
+    def _append(self, line: Mapping[str, Any]) -> None:
+        assert self.path is not None, "asked by the caller"
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line, ensure_ascii=False) + "\n")
 
 
 def same_call(

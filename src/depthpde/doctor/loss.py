@@ -29,7 +29,7 @@ def training_loss(output: Any, labels: Tensor | None, loss: Callable[..., Tensor
     own = getattr(output, "loss", None)
     if isinstance(own, Tensor):
         return own
-    logits = _logits(output)
+    logits = logits_of(output)
     if logits is None or logits.shape[:-1] != labels.shape:
         given = "no tensor" if logits is None else f"logits {list(logits.shape)}"
         raise ValueError(
@@ -60,7 +60,8 @@ def gradients_of(
     return stream, dict(zip(weights, found[len(wanted) :], strict=True))
 
 
-def _logits(output: Any) -> Tensor | None:
+def logits_of(output: Any) -> Tensor | None:
+    """Find the logits in what a model gave; None if there are none."""
     named = getattr(output, "logits", None)
     if isinstance(named, Tensor):
         return named

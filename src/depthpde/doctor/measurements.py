@@ -41,6 +41,15 @@ LARGEST_MATRIX = 2**22
 """Entries of a matrix up to which its whole spectrum is computed."""
 MOST_TANGENTS = 4
 """Sequences through whose blocks tangents are carried."""
+HEAD_WORDS = {
+    "sink": "mean weight of each head on the first token",
+    "logit": "largest |q·k|/√d of each head",
+    "twin": "least difference of each head's weights to another head's",
+    "head_size": "what each head gives that differs between tokens, against the mean head",
+    "scale": "what the scores are multiplied with, against 1/√d",
+    "hidden": "largest weight on a site that a finite mask hides",
+}
+"""Measures of single heads, and of the scores of a block."""
 TANGENT_BUDGET = 2**23
 """Attention weights of all blocks together that are held for that."""
 
@@ -137,6 +146,8 @@ class Measurements:
             "dirichlet": (energy.dirichlet, "½ Σ ‖u_{i+1} − u_i‖² / n"),
             "smoothness": (energy.smoothness_quotient, "E(u) / ‖u − ū‖²; 1: unrelated neighbours"),
             "size": (energy.field_size, "root mean square of the field"),
+            "peak": (energy.peak, "largest |u|"),
+            "massive": (energy.prominence, "largest |u| against the median"),
         }
         for name, (measure, words) in measures.items():
             self.add(
@@ -148,7 +159,7 @@ class Measurements:
             self.add("energy.cfl_margin", "1 − max r / r_stable", list(layers), margins)
 
     def _attention(self, fields: list[Field], groups: Collection[str]) -> None:
-        names = ("entropy", "gap", "js", "kl", "coupling")
+        names = ("entropy", "gap", "js", "kl", "coupling", *HEAD_WORDS)
         rows: dict[str, list[Any]] = {name: [] for name in names}
         before: Tensor | None = None
         for k in range(len(self.blocks)):
@@ -159,6 +170,7 @@ class Measurements:
             rows["entropy"].append(_per_head(attention.entropy(found.weights, found.seen)))
             gap = attention.doubly_stochastic_gap(found.weights, found.valid_mask)
             rows["gap"].append(_per_head(gap))
+            self._heads(rows, found, k)
             mean = found.weights.mean(dim=1, keepdim=True)
             if before is not None:
                 rows["js"].append(mean_over_batch(attention.js(before, mean, found.seen)))
@@ -169,6 +181,9 @@ class Measurements:
         self.add("attention.entropy", "H / log n of each head", self.blocks, rows["entropy"])
         words = "½ mean |column sum − 1| of each head"
         self.add("attention.stochastic_gap", words, self.blocks, rows["gap"])
+        for name, words in HEAD_WORDS.items():
+            if len(rows[name]) == len(self.blocks):
+                self.add(f"attention.{name}", words, self.blocks, rows[name])
         if rows["js"]:
             words = "Jensen–Shannon to one block before, heads averaged"
             self.add("attention.step_js", words, self.blocks[1:], rows["js"])
@@ -178,6 +193,24 @@ class Measurements:
             words = "‖[D_r, A] u‖ / ‖u‖ at r = 1/4"
             self.add("coupling.frozen", words, self.blocks, rows["coupling"])
             self._nonlinear(fields)
+
+    def _heads(self, rows: dict[str, list[Any]], found: AttentionWeights, k: int) -> None:
+        """Note what the scores and the outputs of the heads of one block show."""
+        first = attention.on_first(found.weights, found.valid_mask)
+        rows["sink"].append(_per_head(first))
+        rows["scale"].append(float(found.scale))
+        rows["hidden"].append(float(found.hidden))
+        if found.weights.shape[1] > 1:
+            rows["twin"].append(attention.nearest_head(found.weights).tolist())
+        if found.logits is not None:
+            rows["logit"].append(found.logits.tolist())
+        made = self.passage.inside.get(k, {}).get("heads")
+        if made is not None and made.shape[-1] % found.weights.shape[1] == 0:
+            tokens = real_tokens(made, found.valid_mask).reshape(
+                -1, found.weights.shape[1], made.shape[-1] // found.weights.shape[1]
+            )
+            sizes = vector_norm((tokens - tokens.mean(dim=0)).float(), dim=(0, 2))
+            rows["head_size"].append((sizes / sizes.mean().clamp_min(1e-30)).tolist())
 
     def _frozen(self, found: AttentionWeights, u: Field) -> float:
         few = found.weights.shape[0]

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from depthpde.doctor.depth_profile import DepthProfile, format_number, numbers
+from depthpde.doctor.picture import model_picture
 from depthpde.doctor.thresholds import Grade, Threshold
 from depthpde.doctor.verdict import HealthVerdict, one_a_row, worst_grade
 from depthpde.pages.figures.curves import Line, curves
@@ -62,14 +63,32 @@ def render_page(
         seen=seen,
         grade=grade.value,
         summary=SUMMARY[grade],
-        rows=one_a_row(verdicts),
+        rows=[each for each in one_a_row(verdicts) if each.grade is not Grade.HEALTHY],
+        fine=[each for each in one_a_row(verdicts) if each.grade is Grade.HEALTHY],
+        picture=_figure("The model", model_picture(seen.blocks, verdicts), ""),
+        healthy_range=healthy_range,
         all=verdicts,
-        unmeasured=unmeasured,
+        unmeasured=by_reason(unmeasured),
         marks={grade.value: mark for grade, mark in MARKS.items()},
-        first=figures[:1],
-        figures=figures[1:],
+        figures=figures,
         format_number=format_number,
     )
+
+
+def by_reason(unmeasured: Mapping[str, str]) -> dict[str, str]:
+    """Put rows together that were not measured for one reason: names → reason."""
+    names: dict[str, list[str]] = {}
+    for row, why in unmeasured.items():
+        names.setdefault(why, []).append(row)
+    return {", ".join(rows): why for why, rows in names.items()}
+
+
+def healthy_range(limit: Threshold) -> str:
+    """Write the healthy range of a condition's number."""
+    low, high = (format_number(each) for each in limit.healthy)
+    if any(math.isnan(each) for each in limit.healthy):
+        return f"{'<' if limit.worse == 'high' else '>'} {format_number(limit.watch)}"
+    return low if low == high else f"{low} … {high}"
 
 
 def _figures(seen: DepthProfile, verdicts: Sequence[HealthVerdict]) -> list[DoctorFigure]:

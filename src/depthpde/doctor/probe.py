@@ -23,7 +23,7 @@ from depthpde.doctor.activations import Activations, fast_paths_off, watching
 from depthpde.doctor.baseline import add_baseline
 from depthpde.doctor.depth_profile import DepthProfile
 from depthpde.doctor.influence import add_influence
-from depthpde.doctor.loss import gradients_of, training_loss
+from depthpde.doctor.loss import gradients_of, logits_of, training_loss
 from depthpde.doctor.measurements import GROUPS, ON_REQUEST, Measurements
 from depthpde.doctor.model_map import ModelMap, model_map
 from depthpde.errors import check_name
@@ -40,9 +40,12 @@ from depthpde.insertion.family import Family
 from depthpde.insertion.layout import FieldLayout
 from depthpde.insertion.recorder import argument_names
 from depthpde.measures import energy, gradient
+from depthpde.measures.tokens import real_tokens
 
 Batch = Tensor | tuple[Any, ...] | Mapping[str, Any]
 Loss = Callable[..., Tensor]
+MASSIVE = 100
+"""Times the median channel from which on a channel counts as massive."""
 
 
 def probe(
@@ -112,7 +115,7 @@ def probe(
                     _add_gradients(survey, training_loss(output, labels, loss))
             faithful = same_outputs(plain, output) if check else None
         survey.take(groups)
-        facts = _facts(passage, args, named)
+        facts = _facts(passage, args, named) | _of_output(output, passage.valid_mask)
         if "energy.dirichlet" in survey.series:
             facts["energy_rises"] = energy.rises(survey.series["energy.dirichlet"].finite())
         if layers and "coupling" in groups:
@@ -193,8 +196,15 @@ def block_of(body: ModelMap) -> Callable[[str], str]:
 
 
 def _facts(passage: Activations, args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
-    facts: dict[str, Any] = {"dim": passage.stream[0].shape[2]}
+    kind = passage.stream[0].dtype
+    facts: dict[str, Any] = {
+        "dim": passage.stream[0].shape[2],
+        "dtype": str(kind).removeprefix("torch."),
+        "format_max": torch.finfo(kind).max,
+    }
     mask = passage.valid_mask
+    middle = real_tokens(passage.stream[len(passage.stream) // 2], mask).abs().amax(dim=0)
+    facts["massive_channels"] = int((middle > MASSIVE * middle.median()).sum())
     for depth, u in sorted(passage.stream.items()):
         real = u if mask is None else u[mask]
         if not real.isfinite().all():
@@ -203,6 +213,20 @@ def _facts(passage: Activations, args: tuple[Any, ...], named: dict[str, Any]) -
     given = [each for name, each in named.items() if name not in ("labels", "position_ids")]
     facts["constant_input"] = _is_constant((*args, *given), mask)
     return facts
+
+
+def _of_output(output: Any, mask: Tensor | None) -> dict[str, Any]:
+    """Measure the size of the logits and how much they differ between inputs."""
+    logits = logits_of(output)
+    if logits is None or not logits.is_floating_point():
+        return {}
+    logits = logits.detach().float()
+    if mask is not None and logits.shape[:2] == mask.shape:
+        logits = logits[mask]
+    rows = logits.flatten(0, -2)
+    size = float(rows.square().mean().sqrt())
+    spread = float((rows - rows.mean(dim=0)).square().mean().sqrt())
+    return {"logits": {"size": size, "spread": spread / size if size > 0 else 0.0}}
 
 
 def _is_constant(values: Iterable[Any], mask: Tensor | None) -> bool:
@@ -274,6 +298,8 @@ def _trajectory(
     looked = passage.inside.get(0, {}).get("query")
     if entropies is not None and isinstance(looked, Tensor) and looked.shape[0] < batch:
         notes.append(f"attention was measured on {looked.shape[0]} of {batch} sequences")
+    if faithful is not None:
+        facts["repeats"] = faithful
     if faithful is None:
         survey.missing["self-check"] = "the model's output holds no tensor, or none was requested"
     if body.causal is None and facts.get("found_causal") is False:

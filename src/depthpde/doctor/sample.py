@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.linalg import vector_norm
 
 from depthpde.doctor.activations import listening
-from depthpde.doctor.depth_profile import DepthSeries, depth_labels
+from depthpde.doctor.depth_profile import DepthSeries, Value, depth_labels, numbers
 from depthpde.doctor.model_map import ModelMap
 from depthpde.doctor.probe import block_of
 from depthpde.insertion.recorder import Given
@@ -36,6 +36,7 @@ class Sample:
         self.sites = (0, 0)
         self._stream: dict[int, Tensor] = {}
         self._weights: dict[str, Tensor] = {}
+        self._sizes: dict[int, Tensor] = {}
         self._stack = ExitStack()
         recorder = self._stack.enter_context(listening(anatomy, self._hear))
         for module in _holders(anatomy):
@@ -77,6 +78,20 @@ class Sample:
             )  # fmt: skip
         return found
 
+    def readings(self) -> dict[str, float]:
+        """Return single numbers by name: gradients by part, and the size of the stream by depth."""
+        found = {}
+        series = self.gradients().get("gradient.weights")
+        if series is not None:
+            found = {
+                f"gradient of {part}": _single(value)
+                for part, value in zip(series.labels, series.values, strict=True)
+            }
+        for depth, size in sorted(self._sizes.items()):
+            where = f"block {depth}" if depth else "embedding"
+            found[f"size of the stream after {where}"] = float(size)
+        return found
+
     def _note(self, module: nn.Module, given: Given) -> None:
         if self.call is None:
             self.call = (module, given)
@@ -85,6 +100,8 @@ class Sample:
         if depth == 0 and self.sites == (0, 0):  # of the call that was noted, not of later ones
             shape = self.anatomy.layout().field(u).shape
             self.sites = (shape[0], shape[1])
+        if depth not in self._sizes:
+            self._sizes[depth] = vector_norm(u.detach(), dtype=torch.float32)
         if u.requires_grad and depth not in self._stream:
             self._stream[depth] = torch.zeros(())
 
@@ -92,6 +109,10 @@ class Sample:
                 self._stream[depth] = vector_norm(gradient, dtype=torch.float64)
 
             u.register_hook(note)  # type: ignore[no-untyped-call]
+
+
+def _single(value: Value) -> float:
+    return numbers(value)[0]
 
 
 def _norm_of(into: dict[str, Tensor], name: str) -> Any:

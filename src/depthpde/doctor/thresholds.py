@@ -14,7 +14,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from depthpde.doctor.condition import Condition
+from depthpde.doctor.conditions.condition import Condition
+from depthpde.doctor.conditions.table import CONDITIONS, Measure
 
 FILE = "thresholds.json"
 
@@ -31,9 +32,13 @@ class Grade(StrEnum):
     ILL = "ill"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Threshold:
-    """Where one condition begins."""
+    """Where one condition begins, and what to do about it.
+
+    >>> limit = dp.Threshold(row="loudness", sign="size of the last block", worse="high",
+    ...                      watch=5.0, ill=10.0, advice="lower the gain of {where}")
+    """
 
     row: str
     """What its row is called in a diagnosis."""
@@ -43,14 +48,18 @@ class Threshold:
     """``high`` or ``low``: which end is bad."""
     watch: float
     ill: float
-    healthy: tuple[float, float]
-    """Least and greatest number of the healthy models of the calibration."""
-    broken: tuple[float, float]
-    """The same of the models broken in this way."""
     advice: str
-    """What to do about the condition."""
-    mild: str
-    """What to do where it is only worth watching."""
+    """What to do about the condition; ``{where}`` stands for the module or block at fault."""
+    mild: str = ""
+    """What to do where it is only worth watching; the advice itself if empty."""
+    healthy: tuple[float, float] = (math.nan, math.nan)
+    """Least and greatest number of the healthy models of the calibration."""
+    broken: tuple[float, float] = (math.nan, math.nan)
+    """The same of the models broken in this way."""
+    component: str = ""
+    """The part of a Transformer that is usually at fault."""
+    why: str = ""
+    """The section of docs/troubleshooting.md that explains it."""
 
     def grade(self, value: float) -> Grade:
         """Return the grade of a number."""
@@ -69,7 +78,7 @@ class Thresholds:
 
     entropy_floor: float
     """Share of log n under which a head counts as looking at one token."""
-    of: dict[Condition, Threshold]
+    of: dict[str, Threshold]
 
     @classmethod
     def read(cls, path: str | Path | None = None) -> Thresholds:
@@ -90,19 +99,49 @@ class Thresholds:
             }
             of = {
                 condition: Threshold(
-                    **row | {name: _range(row[name]) for name in ("healthy", "broken")}
+                    **row
+                    | {name: _range(row[name]) for name in ("healthy", "broken") if name in row}
                 )
                 for condition, row in rows.items()
             }
             missing = [condition.value for condition in Condition if condition not in of]
             if missing:
                 raise ValueError(f"without {', '.join(missing)}")
-            return cls(float(values["entropy_floor"]), of)
+            return cls(
+                float(values["entropy_floor"]), {str(name): each for name, each in of.items()}
+            )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ValueError(
                 f"`{name}` must hold thresholds for every condition, got {error}; "
                 "start from depthpde/doctor/thresholds.json"
             ) from error
+
+
+OWN: dict[str, Threshold] = {}
+"""Of conditions that were registered."""
+
+
+def register_condition(name: str, measure: Measure, threshold: Threshold) -> None:
+    """Add a condition of one's own to every later diagnosis; the same name replaces it.
+
+    >>> def loud(seen):
+    ...     return dp.Symptom(seen["energy.size"][-1], "the last block is loud", where="last block")
+    >>> limit = dp.Threshold(row="loudness", sign="size of the last block", worse="high",
+    ...                      watch=50.0, ill=100.0, advice="lower the gain of {where}")
+    >>> dp.register_condition("loud end", loud, limit)
+
+    Args:
+        name: What is wrong, as it stands in `Diagnosis.conditions`.
+        measure: Takes a `DepthProfile`; gives a `Symptom`, a sentence why there is none, or None
+            where the condition does not concern the model.
+        threshold: From which number on it is watched and ill, and what to do.
+    """
+    if name in set(Condition):
+        raise ValueError(
+            f"`name` must be one of your own, got {name!r}, which is built in; give it another "
+            "name, or change its threshold with Thresholds.read(path)"
+        )
+    CONDITIONS[name], OWN[name] = measure, threshold
 
 
 def _range(ends: list[float | None]) -> tuple[float, float]:

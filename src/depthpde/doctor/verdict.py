@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from depthpde.doctor.condition import Condition
+from depthpde.doctor.conditions.condition import Symptom
 from depthpde.doctor.thresholds import Grade, Threshold
 
 ORDER = (Grade.ILL, Grade.WATCH, Grade.HEALTHY)
@@ -15,18 +16,42 @@ ORDER = (Grade.ILL, Grade.WATCH, Grade.HEALTHY)
 class HealthVerdict:
     """The grade of one condition."""
 
-    condition: Condition
+    condition: str
     grade: Grade
-    value: float
-    """The number it is known by."""
-    evidence: str
+    symptom: Symptom
     threshold: Threshold
+
+    @property
+    def value(self) -> float:
+        """The number it is known by."""
+        return self.symptom.value
+
+    @property
+    def evidence(self) -> str:
+        """What was found, in one sentence."""
+        return self.symptom.evidence
+
+    @property
+    def component(self) -> str:
+        """The part of a Transformer at fault."""
+        return self.symptom.component or self.threshold.component
 
     @property
     def advice(self) -> str:
         """What to do; empty for the healthy."""
         limit = self.threshold
-        return {Grade.HEALTHY: "", Grade.WATCH: limit.mild, Grade.ILL: limit.advice}[self.grade]
+        if self.grade is Grade.HEALTHY:
+            return ""
+        text = limit.advice if self.grade is Grade.ILL else limit.mild or limit.advice
+        return text.replace("{where}", self.symptom.where or "the model")
+
+    @property
+    def severity(self) -> float:
+        """How far the number is on its way from healthy (0) past watch (1) to ill (2) and on.
+
+        1 + log(value / watch) / log(ill / watch),    linear where a limit is not positive
+        """
+        return severity(self.threshold, self.value)
 
 
 def worst_first(verdicts: Sequence[HealthVerdict]) -> tuple[HealthVerdict, ...]:
@@ -45,3 +70,20 @@ def one_a_row(verdicts: Sequence[HealthVerdict]) -> list[HealthVerdict]:
     for each in verdicts:
         shown.setdefault(each.threshold.row, each)
     return list(shown.values())
+
+
+def severity(limit: Threshold, value: float) -> float:
+    """Grade a number continuously: 1 at watch, 2 at ill, between 0 and 4."""
+    if math.isnan(value):
+        return 4.0
+    flip = 1.0 if limit.worse == "high" else -1.0
+    watch, ill = limit.watch, limit.ill
+    if watch == ill:
+        return 2.0 if flip * value >= flip * ill else 0.0
+    if min(watch, ill) > 0 and value > 0:
+        share = math.log(value / watch) / math.log(ill / watch) if value < math.inf else 9.0
+    elif min(watch, ill) > 0:  # nothing at all: the far end of low, the near end of high
+        share = 9.0 if limit.worse == "low" else -9.0
+    else:
+        share = (value - watch) / (ill - watch)
+    return min(4.0, max(0.0, 1.0 + share))

@@ -89,6 +89,38 @@ def doubly_stochastic_gap(weights: Tensor, valid_mask: Mask | None = None) -> Te
     return received.sum(dim=-1) / (2 * valid_mask.sum(dim=1)[:, None])
 
 
+def on_first(weights: Tensor, valid_mask: Mask | None = None) -> Tensor:
+    """Measure how much each head rests on the first real token.
+
+        mean_{i > f} K_if,    f the first real token
+
+    Returns:
+        [batch, heads]; NaN where no site comes after it.
+    """
+    batch, _, length, _ = weights.shape
+    valid = weights.new_ones(batch, length, dtype=torch.bool) if valid_mask is None else valid_mask
+    first = valid.float().argmax(dim=1)
+    onto = weights.gather(-1, first[:, None, None, None].expand(*weights.shape[:3], 1))[..., 0]
+    later = valid & (torch.arange(length, device=weights.device) > first[:, None])
+    return _mean(onto, later[:, None].expand_as(onto))
+
+
+def nearest_head(weights: Tensor) -> Tensor:
+    """Measure how unlike the other heads of a block each head looks.
+
+        min_{g ≠ h} max |K_g − K_h|
+
+    Returns:
+        [heads]; 0 for a head that has a twin.
+    """
+    heads = weights.shape[1]
+    apart = weights.new_full((heads, heads), torch.inf)
+    for h in range(heads):
+        gaps = (weights - weights[:, h : h + 1]).abs().amax(dim=(0, 2, 3))
+        apart[h] = gaps
+    return apart.fill_diagonal_(torch.inf).amin(dim=1)
+
+
 def seen_pairs(
     length: int, valid_mask: Mask | None, *, causal: bool, device: torch.device | None = None
 ) -> Tensor | None:

@@ -81,6 +81,34 @@ def field_size(u: Field, valid_mask: Mask | None = None) -> Tensor:
     return size / torch.where(entries > 0, entries, torch.nan).sqrt()
 
 
+def peak(u: Field, valid_mask: Mask | None = None) -> Tensor:
+    """Find the largest entry of each sequence.
+
+        max |u|
+
+    Returns:
+        [batch]; NaN where a sequence is padding alone.
+    """
+    count = num_tokens(u, valid_mask)
+    largest = real_field("u", u, valid_mask).abs().amax(dim=(1, 2))
+    return torch.where(count > 0, largest, torch.nan)
+
+
+def prominence(u: Field, valid_mask: Mask | None = None) -> Tensor:
+    """Measure how far the largest entry stands out: massive activations are past a thousand.
+
+        max |u| / median |u|
+
+    Returns:
+        [1], over the whole batch; NaN where the median is zero.
+    """
+    u = real_field("u", u, valid_mask)
+    tokens = u.flatten(0, 1) if valid_mask is None else u[valid_mask]
+    size = tokens.abs()
+    middle = size.flatten().median()
+    return torch.where(middle > 0, size.max() / middle, torch.nan)[None]
+
+
 def rises(energies: Sequence[float], *, slack: float = 1e-6) -> list[int]:
     """List the depths at which an energy is greater than one depth before."""
     pairs = enumerate(pairwise(energies), start=1)

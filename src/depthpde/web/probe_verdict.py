@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from depthpde.doctor.condition import Symptom, symptoms
+from depthpde.doctor.conditions.condition import Symptom
+from depthpde.doctor.conditions.table import symptoms
 from depthpde.doctor.depth_profile import DepthProfile, DepthSeries, block_labels, depth_labels
 from depthpde.doctor.thresholds import Grade, Thresholds
 from depthpde.records.probes import read_probe

@@ -1,0 +1,1 @@
+"""What moved first, while a model is trained."""

@@ -1,0 +1,1 @@
+"""What is tried on a model beside the one pass that is measured."""

@@ -1,0 +1,118 @@
+"""Examination: everything that is tried beside the one pass, added to its profile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from torch import Tensor, nn
+
+from depthpde.doctor.activations import fast_paths_off
+from depthpde.doctor.checks.attention_change import explain_alone
+from depthpde.doctor.checks.departure import compare
+from depthpde.doctor.checks.inspection import inspect_learning, inspect_weights
+from depthpde.doctor.checks.order import order_facts
+from depthpde.doctor.checks.single_modules import module_facts
+from depthpde.doctor.depth_profile import DepthProfile, DepthSeries
+from depthpde.doctor.model_map import ModelMap, model_map
+from depthpde.insertion.calling import arguments, quiet
+from depthpde.insertion.family import Family
+from depthpde.insertion.recorder import argument_names
+from depthpde.isolation.answer import Isolation, sentence
+from depthpde.isolation.audit import audit
+
+QUESTIONS = ("cache", "memory")
+ROWS = 2
+"""How many rows of a batch the questions of isolation are asked with."""
+
+
+def examine(
+    profile: DepthProfile,
+    model: nn.Module,
+    batch: Any,
+    *,
+    family: Family | None = None,
+    stack: str | None = None,
+    reference: nn.Module | None = None,
+    checks: bool = True,
+) -> DepthProfile:
+    """Inspect the weights and try a few more passes; return the profile with what they show.
+
+    Args:
+        profile: Of the one pass.
+        model: The model.
+        batch: What it was called with.
+        family: The description of a family that is not known.
+        stack: The module that holds the blocks, where there are several.
+        reference: A healthy model of the same modules.
+        checks: Whether to do more than compare with the reference.
+    """
+    args, named = arguments(batch)
+    named = {name: each for name, each in named.items() if name != "labels"}
+    by_name = dict(zip(argument_names(model), args, strict=False)) | named
+    body = model_map(model, family, stack=stack, batch=by_name)
+    facts, missing, series = dict(profile.facts), dict(profile.missing), dict(profile.series)
+    finite = "not_finite" not in facts
+    undo = fast_paths_off()
+    try:
+        with quiet(model):
+            if reference is not None:
+                facts["reference"] = compare(body, reference, args, named)
+            if checks:
+                facts["weights"] = inspect_weights(body)
+                facts["frozen"] = inspect_learning(body)
+                _try(missing, "modules", lambda: _modules(facts, series, body, args, named, finite))
+                if finite and "attention" in missing and body.query_key is not None:
+                    _try(missing, "scores", lambda: facts.update(
+                        otherwise=explain_alone(body, args, named)))  # fmt: skip
+                if finite:
+                    _try(missing, "order", lambda: facts.update(order_facts(body, args, named)))
+        if checks and finite and facts.get("repeats") is not False:
+            _try(missing, "isolation", lambda: _isolation(facts, model, args, named))
+    finally:
+        undo()
+    return replace(profile, facts=facts, missing=missing, series=series)
+
+
+def _modules(
+    facts: dict[str, Any], series: dict[str, DepthSeries], body: ModelMap,
+    args: tuple[Any, ...], named: dict[str, Any], finite: bool,
+) -> None:  # fmt: skip
+    found, more = module_facts(body, args, named, finite=finite)
+    facts |= found
+    series |= more
+
+
+def _isolation(
+    facts: dict[str, Any], model: nn.Module, args: tuple[Any, ...], named: dict[str, Any]
+) -> None:
+    """Ask whether padding, a cache or the mode changes what it must not, of a few short rows."""
+    size = next((each.shape[0] for each in (*args, *named.values()) if _is_field(each)), 0)
+    few = tuple(_cut(each, size) for each in args)
+    some = {name: _cut(each, size) for name, each in named.items()}
+    report = audit(model, some if some and not few else few, questions=QUESTIONS)
+    facts["isolation"] = {
+        each.name: {
+            "verdict": each.verdict.value,
+            "size": each.size,
+            "module": each.module,
+            "text": sentence(each) if each.verdict is Isolation.LEAK else each.detail,
+        }
+        for each in report.answers
+    }
+
+
+def _cut(value: Any, batch: int) -> Any:
+    return value[:ROWS] if _is_field(value) and value.shape[0] == batch else value
+
+
+def _is_field(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.ndim > 1
+
+
+def _try(missing: dict[str, str], name: str, check: Callable[[], None]) -> None:
+    try:
+        check()
+    except Exception as error:  # no model that nobody thought of ends a diagnosis
+        missing[name] = next(iter(str(error).splitlines()), type(error).__name__)

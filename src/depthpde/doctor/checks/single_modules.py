@@ -1,0 +1,105 @@
+"""One more pass, for what single modules show: norms, units, and the first that is not finite."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from torch import Tensor, nn
+
+from depthpde.doctor.depth_profile import DepthSeries
+from depthpde.doctor.model_map import ModelMap, linear_weight
+from depthpde.insertion.calling import call_model
+from depthpde.insertion.recorder import Given, Recorder
+
+EPSILONS = ("eps", "variance_epsilon", "epsilon")
+
+
+def module_facts(
+    body: ModelMap, args: tuple[Any, ...], named: dict[str, Any], *, finite: bool
+) -> tuple[dict[str, Any], dict[str, DepthSeries]]:
+    """Run the model once and look at its norms, its units and, if need be, for what is no number.
+
+    Args:
+        body: The model.
+        args: Its positional arguments.
+        named: Its named arguments.
+        finite: Whether the stream is known to be finite.
+    """
+    norms: dict[str, tuple[float, float]] = {}
+    dead: dict[str, float] = {}
+    silent: list[str] = []
+    first: list[dict[str, Any]] = []
+    with Recorder() as recorder:
+        for name, module in body.model.named_modules():
+            epsilon = _epsilon(module)
+            if epsilon is not None:
+                recorder.on_return(module, partial(_note_norm, norms, silent, name, epsilon))
+            if not finite and name:
+                recorder.on_return(module, partial(_note_first, first, name, module))
+        for k, block in enumerate(body.blocks, start=1):
+            for name, module in _narrowing(block.parts):
+                if not name.startswith(("placed", "cross")):
+                    recorder.on_call(module, partial(_note_units, dead, f"block {k}"))
+        call_model(body.model, args, named)
+    facts: dict[str, Any] = {
+        "norms": [(name, *each) for name, each in norms.items()],
+        "silent_norms": silent,
+    }
+    if first:
+        facts["not_finite_module"] = first[0]
+    words = "share of the feed-forward's units that are zero for every token"
+    series = DepthSeries("units.dead", words, tuple(dead), tuple(dead.values()))
+    return facts, {"units.dead": series} if dead else {}
+
+
+def _epsilon(module: nn.Module) -> float | None:
+    if "norm" not in type(module).__name__.lower():
+        return None
+    found = (getattr(module, name, None) for name in EPSILONS)
+    return next((each for each in found if isinstance(each, float)), None)
+
+
+def _note_norm(
+    norms: dict[str, tuple[float, float]], silent: list[str], name: str, epsilon: float,
+    given: Given, out: Any,
+) -> None:  # fmt: skip
+    u = given.at(0)
+    if not isinstance(u, Tensor) or u.ndim < 2 or name in norms:
+        return
+    spread = u.detach().float().var(dim=-1, correction=0)
+    middle = float(spread[spread > 0].median()) if bool((spread > 0).any()) else 0.0
+    norms[name] = (epsilon / (epsilon + middle) if epsilon + middle > 0 else 0.0, epsilon)
+    if isinstance(out, Tensor) and middle > 0:
+        rows = out.detach().flatten(0, -2)
+        if len(rows) > 1 and bool((rows == rows[:1]).all()):
+            silent.append(name)
+
+
+def _note_units(dead: dict[str, float], label: str, given: Given) -> None:
+    u = given.at(0)
+    if isinstance(u, Tensor) and u.ndim >= 2:
+        silent = float((u.detach().flatten(0, -2) == 0).all(dim=0).float().mean())
+        dead[label] = max(silent, dead.get(label, 0.0))
+
+
+def _note_first(
+    first: list[dict[str, Any]], name: str, module: nn.Module, given: Given, out: Any
+) -> None:
+    u = out[0] if isinstance(out, tuple | list) and out else out
+    if first or not isinstance(u, Tensor) or bool(u.isfinite().all()):
+        return
+    came = [each for each in (*given.args, *given.named.values()) if isinstance(each, Tensor)]
+    floats = [each for each in came if each.is_floating_point()]
+    largest = max((float(each.abs().max()) for each in floats), default=0.0)
+    first.append({"module": name, "kind": type(module).__name__, "input": largest})
+
+
+def _narrowing(block: nn.Module) -> list[tuple[str, nn.Module]]:
+    """List the linear maps of a block that read more features than they give."""
+    found = []
+    for name, module in block.named_modules():
+        weight = linear_weight(module) if not isinstance(module, nn.Sequential) else None
+        if weight is not None and weight.shape[1] > weight.shape[0] and weight.shape[0] > 1:
+            found.append((name, module))
+    return found

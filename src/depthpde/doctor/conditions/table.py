@@ -1,0 +1,76 @@
+"""CONDITIONS: every condition by name, each the one function that reads it from a profile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from depthpde.doctor.conditions import (
+    attention,
+    depth,
+    function,
+    reference,
+    stream,
+    training,
+    weights,
+)
+from depthpde.doctor.conditions.condition import Condition, Symptom
+from depthpde.doctor.depth_profile import DepthProfile
+
+Measure = Callable[[DepthProfile], Symptom | str | None]
+"""A symptom, why there is none, or None where the condition does not concern the model."""
+
+CONDITIONS: dict[str, Measure] = {
+    Condition.NOT_FINITE: stream.not_finite,
+    Condition.CODE: reference.code,
+    Condition.WEIGHTS: reference.weights,
+    Condition.EMPTY_WEIGHTS: weights.empty,
+    Condition.FROZEN: weights.frozen,
+    Condition.UNMOVED: training.unmoved,
+    Condition.LEAK: depth.leak,
+    Condition.PADDING: function.padding,
+    Condition.CACHE: function.cache,
+    Condition.ONE_SIDED: function.one_sided,
+    Condition.SCALE: attention.scale,
+    Condition.OTHERWISE: attention.otherwise,
+    Condition.MASK_REACH: attention.mask_reach,
+    Condition.UNREPEATABLE: function.unrepeatable,
+    Condition.MODES: function.modes,
+    Condition.NORM_EPSILON: weights.norm_epsilon,
+    Condition.BLIND_HEADS: attention.blind_heads,
+    Condition.TIED_HEADS: attention.tied_heads,
+    Condition.DEAD_HEADS: attention.dead_heads,
+    Condition.POSITIONS: function.positions,
+    Condition.DIFFUSION: depth.diffusion,
+    Condition.DRIFT: depth.drift,
+    Condition.RANK: depth.rank,
+    Condition.SMOOTHING: depth.smoothing,
+    Condition.ENTROPY: depth.entropy,
+    Condition.EXPLODING: depth.exploding,
+    Condition.VANISHING: depth.vanishing,
+    Condition.DEAD: depth.dead,
+    Condition.NEURONS: weights.neurons,
+    Condition.STREAM: stream.explosion,
+    Condition.LOGITS: attention.logits,
+    Condition.OUTPUT: stream.output_drift,
+    Condition.CONSTANT: stream.constant_output,
+    Condition.REDUNDANT: stream.redundant,
+    Condition.MASSIVE: stream.massive,
+    Condition.SINKS: attention.sinks,
+    Condition.UPDATES: training.updates,
+}
+"""Causes before what follows from them: so they stand in a diagnosis."""
+
+
+def symptoms(
+    profile: DepthProfile, *, entropy_floor: float = depth.ENTROPY_FLOOR
+) -> dict[str, Symptom | str]:
+    """Read the sign of every condition, or why it could not be read, in the order of the table.
+
+    Args:
+        profile: What was measured.
+        entropy_floor: Share of log n under which a head looks at one token.
+    """
+    seen = replace(profile, facts={"entropy_floor": entropy_floor, **profile.facts})
+    found = {name: measure(seen) for name, measure in CONDITIONS.items()}
+    return {name: sign for name, sign in found.items() if sign is not None}

@@ -1,0 +1,320 @@
+"""The exam: 52 faults on twelve families, beside healthy models; records, scores, tables.
+
+Each case is one line of JSON in the records' folder, so that the exam goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import sys
+import time
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+import depthpde as dp
+from depthpde.doctor.checks.components import component_of
+from depthpde.doctor.diagnosis import Diagnosis
+from depthpde.doctor.loss import logits_of
+from doctor import exam_models as models
+from doctor.exam_models import FAMILIES, SEEN, Subject, case_of, learn
+from doctor.exam_patient import DoesNotApply, Fault, Patient, patient
+from doctor.faults import FAULTS
+from doctor.zoo import HEALTHY, VALIDATION, Animal, cases
+
+AGAINST = ("other code than the reference", "other weights than the reference")
+TRAINED, MOVED, UPDATES = 40, 10, 50
+SETTINGS = ("one batch", "against a reference", "fifty updates")
+
+
+def strength_of(fault: Fault, family: str) -> Any:
+    """Choose one strength for each family, so that all are in the exam."""
+    k = zlib.crc32(f"{family}/{fault.component}/{fault.name}".encode())
+    return fault.strengths[k % len(fault.strengths)]
+
+
+def verdicts(diagnosis: Diagnosis, leave: tuple[str, ...] = ()) -> list[dict[str, Any]]:
+    """Give what a diagnosis says, as plain values."""
+    return [
+        {
+            "condition": str(each.condition),
+            "component": each.component,
+            "grade": each.grade.value,
+            "severity": round(each.severity, 4),
+            "value": _plain(each.value),
+        }
+        for each in diagnosis.verdicts
+        if each.condition not in leave
+    ]
+
+
+def _plain(value: float) -> float | None:
+    return value if abs(value) < float("inf") else None
+
+
+def outputs(model: nn.Module, inputs: Any, *, seed: int | None = None) -> Tensor | None:
+    """Run a model, in train mode if there is a seed."""
+    torch.manual_seed(seed or 0)
+    model.train(seed is not None)
+    try:
+        with torch.no_grad():
+            return logits_of(model(**inputs) if isinstance(inputs, dict) else model(*inputs))
+    except Exception:  # a fault may keep a model from being called
+        return None
+    finally:
+        model.eval()
+
+
+def change(healthy: nn.Module, model: nn.Module, inputs: Any) -> dict[str, float]:
+    """Measure how far a fault moves the outputs, and how much more they vary in train mode."""
+    a, b = outputs(healthy, inputs), outputs(model, inputs)
+    if a is None or b is None or a.shape != b.shape:
+        return {"eval": 1.0, "train": 1.0}
+    gap = float((a - b).norm() / a.norm())
+    levels = []
+    for each in (healthy, model):
+        runs = [outputs(each, inputs, seed=seed) for seed in range(4)]
+        mean = sum(runs) / len(runs)  # type: ignore[arg-type,operator]
+        levels.append(float(sum((run - mean).norm() for run in runs) / (4 * mean.norm())))  # type: ignore[operator]
+    found = {"eval": gap, "train": abs(levels[1] - levels[0])}
+    return {name: value if value == value else 1.0 for name, value in found.items()}
+
+
+def changes_function(moved: dict[str, float]) -> bool:
+    """Tell whether a fault changes what the model computes, beyond rounding."""
+    return moved["eval"] > 1e-5 or moved["train"] > 0.02 or "cache" in moved
+
+
+def fifty_updates(
+    subject: Subject, model: nn.Module, decays: dict[str, float], seed: int
+) -> list[Any]:
+    """Train a model under a live doctor, and give every verdict of its looks."""
+    from depthpde.doctor.model_map import model_map
+
+    draw = torch.Generator().manual_seed(seed)
+    body = model_map(model)
+    groups: dict[float, list[Tensor]] = {}
+    for name, weight in model.named_parameters():
+        if weight.requires_grad:
+            part = component_of(body, name.rpartition(".")[0])
+            groups.setdefault(decays.get(part, 0.01), []).append(weight)
+    optimizer = torch.optim.AdamW(
+        [{"params": each, "weight_decay": decay} for decay, each in groups.items()], lr=1e-3
+    )
+    model.train()
+    torch.manual_seed(seed)
+    said: dict[str, dict[str, Any]] = {}
+    with dp.Doctor(model, every=UPDATES // 2, budget=None, log=lambda line: None) as doctor:
+        for _ in range(UPDATES):
+            inputs, labels = subject.batch(draw)
+            out = model(**inputs) if isinstance(inputs, dict) else model(*inputs)
+            subject.loss(out, labels).backward()
+            optimizer.step()
+            looks = len(doctor.history)
+            doctor.step()
+            if len(doctor.history) > looks and doctor.diagnosis is not None:
+                for each in verdicts(doctor.diagnosis):
+                    before = said.get(each["condition"])
+                    if before is None or before["severity"] < each["severity"]:
+                        said[each["condition"]] = each
+            optimizer.zero_grad()
+    model.eval()
+    return list(said.values())
+
+
+def sit(
+    subject: Subject,
+    model: nn.Module,
+    seed: int,
+    *,
+    decays: dict[str, float] | None = None,
+    train: bool = True,
+    reference: nn.Module | None = None,
+) -> dict[str, Any]:
+    """Let a model sit the exam in all three settings."""
+    inputs, labels = subject.batch(torch.Generator().manual_seed(seed))
+    began = time.perf_counter()
+    record: dict[str, Any] = {}
+    try:
+        said = dp.diagnose(
+            model, inputs, labels=labels, loss=subject.loss, baseline=False, reference=reference
+        )
+        record["one batch"] = verdicts(said, AGAINST)
+        if reference is not None:
+            record["against a reference"] = verdicts(said)
+    except Exception as error:
+        record["error"] = f"{type(error).__name__}: {str(error)[:200]}"
+        record["one batch"] = record["against a reference"] = [FAILED]
+    record["seconds"] = round(time.perf_counter() - began, 3)
+    if train:
+        try:
+            record["fifty updates"] = fifty_updates(subject, model, decays or {}, seed)
+        except Exception as error:
+            record["training error"] = f"{type(error).__name__}: {str(error)[:200]}"
+            record["fifty updates"] = [FAILED]
+    return record
+
+
+FAILED = {
+    "condition": "cannot be called",
+    "component": "output",
+    "grade": "ill",
+    "severity": 3.0,
+    "value": None,
+}
+"""A model that cannot be called or trained as its like can is found without a doctor."""
+
+
+def faulty(family: str, k: int = 0) -> Iterator[dict[str, Any]]:
+    """Give every fault of one family, one after the other; those it cannot have are left out."""
+    case = case_of(family, k)
+    subject = learn(FAMILIES[family](case), TRAINED, seed=case.seed)
+    inputs, _ = subject.batch(torch.Generator().manual_seed(case.seed + 1))
+    for number, fault in enumerate(FAULTS):
+        model = copy.deepcopy(subject.model)
+        if number % 2:  # half of the patients have learned on since the reference was kept
+            learn(Subject(model, subject.batch, subject.loss), MOVED, seed=case.seed + 2, rate=1e-4)
+        healthy = copy.deepcopy(model)
+        chosen = strength_of(fault, family)
+        ill: Patient = patient(model, case.seed, case.length)
+        try:
+            with torch.no_grad():
+                fault.apply(ill, chosen)
+        except (DoesNotApply, AttributeError) as error:
+            yield {
+                "family": family,
+                "fault": fault.name,
+                "component": fault.component,
+                "applies": str(error) or type(error).__name__,
+            }
+            continue
+        moved = change(healthy, model, inputs)
+        if fault.component == "KV cache":
+            moved["cache"] = 1.0
+        if ill.updates or fault.name == "frozen or unregistered":
+            moved["training"] = 1.0
+        record = sit(subject, model, case.seed + 3, decays=ill.updates, reference=subject.model)
+        yield {
+            "family": family,
+            "seen": family in SEEN,
+            "fault": fault.name,
+            "component": fault.component,
+            "strength": str(chosen),
+            "change": moved,
+        } | record
+
+
+def healthy_of(family: str, k: int, *, train: bool) -> dict[str, Any]:
+    """Let one healthy model sit the exam: at its start or trained, after healthy updates or not."""
+    case = case_of(family, 100 + k)
+    subject = FAMILIES[family](case)
+    subject.model.eval()
+    if k % 2:
+        learn(subject, TRAINED, seed=case.seed)
+    model = copy.deepcopy(subject.model)
+    if k % 3:
+        learn(Subject(model, subject.batch, subject.loss), MOVED, seed=case.seed + 2, rate=1e-4)
+    record = sit(subject, model, case.seed + 3, reference=subject.model, train=train)
+    return {"family": family, "seen": family in SEEN, "fault": None, "case": k} | record
+
+
+def alone(name: str, model: nn.Module, inputs: Any) -> dict[str, Any]:
+    """Let a healthy model sit the first setting."""
+    began = time.perf_counter()
+    record: dict[str, Any] = {"family": name, "seen": False, "fault": None}
+    try:
+        record["one batch"] = verdicts(dp.diagnose(model, inputs, baseline=False))
+    except Exception as error:
+        record["error"] = f"{type(error).__name__}: {str(error)[:200]}"
+    record["seconds"] = round(time.perf_counter() - began, 3)
+    record["parameters"] = sum(each.numel() for each in model.parameters())
+    return record
+
+
+class Records:
+    """Lines of JSON by file; a file that is whole is marked so and not computed again."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def file(self, name: str) -> Path:
+        return self.folder / f"{name.replace(' ', '-').replace('/', '-')}.json"
+
+    def has(self, name: str) -> bool:
+        return self.file(name).is_file()
+
+    def write(self, name: str, lines: list[dict[str, Any]]) -> None:
+        part = self.file(name).with_suffix(".part")
+        part.write_text(json.dumps(lines), encoding="utf-8")
+        part.replace(self.file(name))
+
+    def all(self) -> list[dict[str, Any]]:
+        return [
+            line
+            for path in sorted(self.folder.glob("*.json"))
+            for line in json.loads(path.read_text(encoding="utf-8"))
+        ]
+
+
+def jobs(wheels: Path | None) -> Iterator[tuple[str, Any]]:
+    """Name every part of the exam, the most telling first."""
+    for family in FAMILIES:
+        yield f"faults {family}", lambda family=family: list(faulty(family))
+    for name, load in models.pretrained(wheels).items():
+        yield f"pretrained {name}", lambda name=name, load=load: [alone(name, *load())]
+    for family in FAMILIES:
+        yield (
+            f"healthy {family}",
+            lambda family=family: [healthy_of(family, k, train=k < 3) for k in range(10)],
+        )
+    for k in range(0, len(HEALTHY), 3):
+        yield f"healthy zoo {k // 3}", lambda k=k: list(zoo(HEALTHY[k : k + 3]))
+    for k in range(0, 600, 12):
+        yield f"healthy architectures {k}", lambda k=k: list(architectures(k, k + 12))
+
+
+def zoo(kinds: list[Animal]) -> Iterator[dict[str, Any]]:
+    """Give healthy kinds of the validation zoo, whose seeds and sizes calibration never saw."""
+    for animal, case in cases(kinds, VALIDATION):
+        each = animal.build(case)
+        yield alone(animal.name, each.model, each.batch)
+
+
+def architectures(start: int, stop: int) -> Iterator[dict[str, Any]]:
+    """Give architectures of transformers that the doctor knows, as they start."""
+    sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
+    import tiny_models
+
+    known = [
+        each for each in tiny_models.model_types() if each[0] in ("causal", "masked", "vision")
+    ]
+    for kind, name, class_name in known[start:stop]:
+        try:
+            model, batch = tiny_models.build(kind, name, class_name)
+        except Exception:
+            continue  # a type that has no tiny config
+        record = alone(f"{name} ({kind})", model.eval(), batch)
+        if "error" not in record:
+            yield record
+
+
+def run(folder: Path, wheels: Path | None, minutes: float) -> None:
+    """Compute what is missing, until the time is up."""
+    records, began = Records(folder), time.monotonic()
+    torch.set_num_threads(1)
+    for name, job in jobs(wheels):
+        if records.has(name):
+            continue
+        if time.monotonic() - began > 60 * minutes:
+            print(f"stopped after {minutes:g} minutes; the same command goes on")
+            return
+        start = time.monotonic()
+        lines = job()
+        records.write(name, lines)
+        print(f"{name}: {len(lines)} cases in {time.monotonic() - start:.0f} s", flush=True)

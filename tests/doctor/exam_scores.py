@@ -1,0 +1,127 @@
+"""From the exam's records to its tables: AUROC, macro-F1 by component, false alarms."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from typing import Any
+
+from doctor.exam import SETTINGS, changes_function
+from doctor.exam_patient import Fault
+from doctor.faults import FAULTS
+
+COMPONENTS = tuple(dict.fromkeys(each.component for each in FAULTS))
+WHY = {
+    "slow backend forced": "the same function on another path",
+    "fallback by dtype": "the same function on another path",
+    "chunked path": "the same function on another path",
+    "other weight decay": "the function is the same; fifty updates are too few",
+    "weight decay on gain and bias": "the function is the same; fifty updates are too few",
+    "scores in half precision": "rounding of 1e-3 of small scores",
+    "clipped": "where the stream never reaches the threshold",
+}
+"""Why a fault cannot be seen, where it cannot."""
+
+
+def said(record: dict[str, Any], setting: str) -> list[dict[str, Any]]:
+    """Give the verdicts of a setting; who watches fifty updates has diagnosed one batch before."""
+    before = record["one batch"] if setting == "fifty updates" else []
+    return [*before, *record[setting]]
+
+
+def severity(record: dict[str, Any], setting: str) -> float:
+    return max((each["severity"] for each in said(record, setting)), default=0.0)
+
+
+def component(record: dict[str, Any], setting: str) -> str:
+    """Give the component of the first ill verdict: causes stand before what follows from them."""
+    ill = [each for each in said(record, setting) if each["grade"] == "ill" and each["component"]]
+    return str(ill[0]["component"]) if ill else ""
+
+
+def auroc(ill: Sequence[float], well: Sequence[float]) -> float:
+    """Give the chance that a faulty model is graded above a healthy one; ties count half."""
+    pairs = sum((a > b) + 0.5 * (a == b) for a in ill for b in well)
+    return pairs / max(1, len(ill) * len(well))
+
+
+def macro_f1(pairs: Sequence[tuple[str, str]]) -> float:
+    """Average F1 over the components that were in the exam; a pair is (truth, named)."""
+    scores = []
+    for name in {truth for truth, _ in pairs if truth}:
+        hit = sum(truth == named == name for truth, named in pairs)
+        wrong = sum(named == name != truth for truth, named in pairs)
+        missed = sum(truth == name != named for truth, named in pairs)
+        scores.append(2 * hit / max(1, 2 * hit + wrong + missed))
+    return statistics.mean(scores) if scores else 0.0
+
+
+def summary(records: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
+    """Score every setting, for all families, for those of the calibration and for the others."""
+    found: dict[str, dict[str, float]] = {}
+    for setting in SETTINGS:
+        known = [each for each in records if setting in each and "applies" not in each]
+        well = [each for each in known if each["fault"] is None]
+        for part in ("all", "seen", "unseen"):
+            some = [each for each in known if part == "all" or each["seen"] is (part == "seen")]
+            ill = [each for each in some if each["fault"] and changes_function(each["change"])]
+            pairs = [(each["component"], component(each, setting)) for each in ill]
+            pairs += [("", component(each, setting)) for each in well]
+            alarms = [any(v["grade"] == "ill" for v in said(each, setting)) for each in well]
+            found[f"{setting}, {part}"] = {
+                "faulty": len(ill), "healthy": len(well),
+                "auroc": auroc(
+                    [severity(each, setting) for each in ill],
+                    [severity(each, setting) for each in well],
+                ),
+                "macro-F1": macro_f1(pairs),
+                "found": statistics.mean(component(e, setting) != "" for e in ill) if ill else 0.0,
+                "false alarms": statistics.mean(alarms) if alarms else 0.0,
+            }  # fmt: skip
+    return found
+
+
+def table(records: list[dict[str, Any]]) -> str:
+    """Write the scores and the faults as Markdown."""
+    names = ("setting", "families", "faulty", "healthy", "AUROC", "named ill",
+             "macro-F1 by component", "false alarms")  # fmt: skip
+    lines = [_row(names), "|---" * len(names) + "|"]
+    for name, row in summary(records).items():
+        setting, part = name.rsplit(", ", 1)
+        shares = (f"{row['auroc']:.3f}", f"{row['found']:.0%}", f"{row['macro-F1']:.2f}")
+        counts = (f"{row['faulty']:.0f}", f"{row['healthy']:.0f}")
+        lines.append(_row((setting, part, *counts, *shares, f"{row['false alarms']:.1%}")))
+    names = ("component", "fault", "cases", "change the function", *SETTINGS)
+    lines += ["", _row(names), "|---" * len(names) + "|"]
+    for fault in FAULTS:
+        cases = cases_of(records, fault)
+        moved = sum(changes_function(each["change"]) for each in cases)
+        named = [sum(component(each, s) != "" for each in cases if s in each) for s in SETTINGS]
+        lines.append(_row((fault.component, fault.name, len(cases), moved, *named)))
+    return "\n".join(lines)
+
+
+def _row(cells: Sequence[object]) -> str:
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+def cases_of(records: list[dict[str, Any]], fault: Fault) -> list[dict[str, Any]]:
+    """Give the records of one fault."""
+    return [
+        each
+        for each in records
+        if each.get("fault") == fault.name
+        and each["component"] == fault.component
+        and "applies" not in each
+    ]
+
+
+def invisible(records: list[dict[str, Any]]) -> list[str]:
+    """List the faults that no setting finds in most of their cases, and why where it is known."""
+    found = []
+    for fault in FAULTS:
+        cases = cases_of(records, fault)
+        seen = [any(component(each, s) for s in SETTINGS if s in each) for each in cases]
+        if cases and sum(seen) < len(seen) / 2:
+            found.append(f"{fault.component}, {fault.name}: {WHY.get(fault.name, 'not known')}")
+    return found
