@@ -140,7 +140,7 @@ def test_it_speaks_when_the_grade_changes():
                 block.reaction.out.weight.zero_().requires_grad_(False)
         fit(model, 2, doctor)
     assert len(said) == 2
-    assert said[0].startswith("doctor · update 4 · ill · layers: least: feed-forward of block")
+    assert said[0].startswith("doctor · update 4 · ill · weights: encoder.blocks.0.reaction.out")
 
 
 def test_our_own_trainer_takes_it_as_watch_and_trains_the_same():

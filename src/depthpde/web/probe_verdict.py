@@ -33,12 +33,12 @@ def probe_verdict(record: Record) -> DoctorEntry:
     grades = {c: of[c].grade(s.value) for c, s in found.items() if isinstance(s, Symptom)}
     order = sorted(grades, key=lambda condition: WORST_FIRST.index(grades[condition]))
     verdicts = [
-        ShownVerdict(grades[c].value, *LOOKS[grades[c].value], c.value, _evidence(found[c]))
+        ShownVerdict(grades[c].value, *LOOKS[grades[c].value], str(c), _evidence(found[c]))
         for c in order
     ]
     sign, tone = LOOKS[UNMEASURED]
     verdicts += [
-        ShownVerdict(UNMEASURED, sign, tone, condition.value, each)
+        ShownVerdict(UNMEASURED, sign, tone, str(condition), each)
         for condition, each in found.items()
         if isinstance(each, str)
     ]
