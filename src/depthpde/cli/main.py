@@ -59,7 +59,7 @@ VERBS = {
 
 
 class Parser(argparse.ArgumentParser):
-    """The parser of a verb or an action: what is wrong is told in one line, by the one asked."""
+    """The parser of a verb or an action: an error is one line, by the verb it belongs to."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse every word: one that nothing takes is refused, not handed back."""
@@ -189,7 +189,7 @@ def _drop_output() -> None:
 
 
 def _told(error: ValueError | OSError) -> str:
-    """Return what an error says; one with a number is told by its file, not by its number."""
+    """Return what an error says; an error of the system names its file, not its number."""
     if not isinstance(error, OSError) or error.errno is None:
         return str(error)
     words, file = error.strerror, error.filename

@@ -152,7 +152,7 @@ def _watch(
     args: argparse.Namespace,
     stack: ExitStack,
 ) -> StepCallback:
-    """Return what tells of every update: the progress, and whatever else was asked for.
+    """Return the callback of every update: the progress, and trackers if there are any.
 
     Tracker and doctor follow the training, not the stage before it: both count from 0.
     """
@@ -197,7 +197,7 @@ def _tell(record: Record, known: bool, args: argparse.Namespace) -> int:
         said = {"id": record.id, "folder": str(record.folder), "state": state.value}
         print(json.dumps(said | {"config": record.config, "result": record.result}))
     elif state is State.INTERRUPTED:
-        at = record.status.get("stage", record.status)  # a stage before the training tells its name
+        at = record.status.get("stage", record.status)  # a stage before it has a name
         where = f"update {at['update']} of {at['updates']}"
         before = f"{at['name']}, " if "name" in at else ""
         print(f"interrupted at {before}{where}, saved; the same command goes on with it")

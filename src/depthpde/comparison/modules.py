@@ -92,7 +92,7 @@ def trained(
         config: How; its seed is replaced.
         endpoint: What is compared.
         prepared: Folder of prepared tasks.
-        log: Told of every end.
+        log: Called with every end.
     """
     splits = {name: load(task, name, out=prepared) for name in ("train", "validation", "test")}
     scores: dict[str, dict[int, float]] = {label: {} for label in factories}

@@ -76,7 +76,7 @@ def prepare(
         seed: Seed of everything generated or drawn.
         workers: Threads of the generators.
         check: Refuse files whose published checksum or count differs.
-        log: Told what is going on, one line at a time.
+        log: Called with what is going on, one line at a time.
     """
     known = _task(task)
     check_positive("workers", workers)

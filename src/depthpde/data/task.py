@@ -50,7 +50,7 @@ class Request:
     check: bool = True
     """Refuse files whose published checksum differs."""
     log: Callable[[str], None] = field(default=lambda line: None)
-    """Told what is going on, one line at a time."""
+    """Called with what is going on, one line at a time."""
 
 
 Recipe = Callable[["Task", Request, "Writer"], None]

@@ -52,7 +52,7 @@ def run_demo(
         seeds: Paired seeds.
         updates: Of every run.
         workers: Processes.
-        log: Told of each of the three steps.
+        log: Called with each of the three steps.
     """
     began = time.monotonic()
     asked = plan(results, seeds=seeds, updates=updates)

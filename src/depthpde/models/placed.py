@@ -32,7 +32,7 @@ class HookPoint(NamedTuple):
 
 
 Observer = Callable[[HookPoint, Tensor], None]
-"""Told what passes by, after what is placed there has acted. It must not change it."""
+"""Called with what passes by, after what is placed there has acted. It must not change it."""
 
 
 class PlacedLayers(nn.Module):

@@ -62,7 +62,7 @@ def reproduce(
         seeds: How many; the experiment's own number unless given.
         tasks: Other tasks than the experiment's own.
         compute: How runs are computed; None trains nothing and judges what is recorded.
-        log: Told how it goes.
+        log: Called with how it goes.
     """
     check_scale(folders.results, experiment.name, scale.value)
     if experiment.judged_by is JudgedBy.MACHINE:

@@ -27,7 +27,7 @@ def own_device(device: str) -> str:
     """Return the device of this process: of those that `torchrun` started each has its own GPU.
 
     Args:
-        device: What all of them were asked for.
+        device: Where the tensors of all of them live.
     """
     if _started() == 1 or not device.startswith("cuda"):
         return device
@@ -82,8 +82,8 @@ def execute_distributed(
         data: Folder with the official files.
         prepared: Folder of prepared tasks.
         device: Where this process's model lives; see `own_device`.
-        callback: Asked at the start of every stage; what the leader's returns is told of it.
-        log: Told of anything unusual.
+        callback: Called at the start of every stage; the leader's returns that of its updates.
+        log: Called with anything unusual.
 
     Returns:
         The record for the leader, None for the others.

@@ -38,7 +38,7 @@ def describe_environment() -> dict[str, Any]:
 
 
 def remember_environments(path: Path, now: dict[str, Any]) -> dict[str, Any]:
-    """Return an environment with those under ``earlier`` that a run's file tells of.
+    """Return an environment with those under ``earlier`` that a run's file holds.
 
     Args:
         path: The run's file; a run that is resumed elsewhere was computed in all of them.

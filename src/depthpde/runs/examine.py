@@ -52,7 +52,7 @@ def examine(model: nn.Module, split: Split, *, examples: int = EXAMPLES) -> dict
 
 
 def _placed(model: nn.Module) -> dict[str, nn.Module]:
-    """Return the outermost linear layers by name; a member of a mix is not told by itself."""
+    """Return the outermost linear layers by name; a member of a mix has no row of its own."""
     found: dict[str, nn.Module] = {}
     for name, module in model.named_modules():
         inside = any(name.startswith(f"{other}.") for other in found)
@@ -169,7 +169,7 @@ def _one(value: float | list[float]) -> float | None:
 
 
 def _rounded(value: Any) -> Any:
-    """Keep the digits that 32 examples can tell."""
+    """Keep the digits that 32 examples can resolve."""
     if isinstance(value, dict):
         return {key: _rounded(each) for key, each in value.items()}
     if isinstance(value, list):

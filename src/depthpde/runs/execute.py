@@ -76,7 +76,7 @@ def execute(
 ) -> Record:
     """Compute one run and write its record; go on where it stood, or return it if it is there.
 
-    A process holds the run's lock while it computes, so a run is computed once however many ask
+    A process holds the run's lock while it computes, so a run is computed once however many try
     for it. The test split is read once, when the training has ended. A signal ends it between two
     updates with the state ``interrupted``; an error is noted as ``failed`` and raised.
 
@@ -89,8 +89,8 @@ def execute(
         data: Folder with the official files, for a task that is not prepared yet.
         prepared: Folder of prepared tasks; the user's cache folder if not given.
         device: Where the model and its batches live: cpu, cuda, cuda:1 …
-        callback: Asked at the start of every stage for what is told of it; see `Progress`.
-        log: Told of anything unusual, one line at a time.
+        callback: Called at the start of every stage; returns the callback of its updates.
+        log: Called with anything unusual, one line at a time.
     """
     folder = run_folder(results, run.id)
     folder.mkdir(parents=True, exist_ok=True)
@@ -151,7 +151,7 @@ def _compute(
     before: list[History] = []
 
     def listen(model: nn.Module, stage: TrainingConfig) -> StepCallback:
-        """Write a stage's curve while it grows, and tell whoever watches."""
+        """Write a stage's curve while it grows, and pass it to the callback."""
         metrics = _Metrics(folder / (METRICS if stage is run.training else PRETRAINING))
         told = callback(model, stage) if callback is not None else None
 
@@ -307,7 +307,7 @@ def _result(
 
 
 def trivial_lines(place: Path) -> dict[str, float]:
-    """Return what needs no reading, in percent, as a task's manifest tells it.
+    """Return what needs no reading, in percent, from a task's manifest.
 
     The largest class of the test split, and the shallow cues of the task where it has some.
     """

@@ -22,7 +22,7 @@ ASKED = (KeyboardInterrupt, SystemExit)
 
 
 class Heartbeat:
-    """Tells every few seconds that a run is alive, and at the end how it ended.
+    """Shows every few seconds that a run is alive, and at the end how it ended.
 
     Args:
         folder: The run's folder.
@@ -44,7 +44,7 @@ class Heartbeat:
         self.stage = {"stage": {"name": "pretraining", "update": update, "updates": updates}}
 
     def reach(self, update: int) -> None:
-        """Note that an update is made; the first tells where this session took the run up."""
+        """Note that an update is made; the first shows where this session took the run up."""
         self.stage = {}
         if self.first is None:
             self.first = update - 1

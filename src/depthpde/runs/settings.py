@@ -49,7 +49,7 @@ def build_run(
     Args:
         task: The task's name; for a task of your own ``module:function`` or a folder of arrays.
             None takes that of the file.
-        preset_name: Which preset; None is that of the file if it tells a whole run, else
+        preset_name: Which preset; None is that of the file if it describes a whole run, else
             `usual_preset`.
         file: Settings on top of the preset.
         settings: Settings on top of that, by dotted name.
@@ -195,7 +195,7 @@ def _preset_values(name: str | None, task: str, source: str | None) -> dict[str,
 
 
 def _shorten_warmup(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings whose warm-up, never asked for, is a tenth of a run too short for it."""
+    """Return settings whose warm-up, where none was set, is a tenth of a run too short for it."""
     training = values["training"]
     updates, warmup = training.get("updates"), training.get("warmup")
     if not isinstance(updates, int) or not isinstance(warmup, int) or warmup < updates:

@@ -18,7 +18,7 @@ from depthpde.training.pretraining import pretrain
 CHECKPOINTS = "checkpoints"
 PRETRAINING = f"{CHECKPOINTS}-pretraining"
 StageCallback = Callable[[nn.Module, TrainingConfig], StepCallback]
-"""Given the model and how a stage trains it, returns what is told after every update of it."""
+"""Called with the model and how a stage trains it; returns the callback of its updates."""
 
 
 def run_stages(
@@ -38,9 +38,9 @@ def run_stages(
         model: With its first weights; the last stage's when this returns.
         splits: Holds ``train`` and ``validation``.
         folder: Where the checkpoints of the stages lie, each in a folder of its own.
-        callback: Asked at the start of every stage for what is told of it.
-        log: Told of anything unusual, one line at a time.
-        pretrained: Told what the pretraining was, once it has ended.
+        callback: Called at the start of every stage; returns the callback of its updates.
+        log: Called with anything unusual, one line at a time.
+        pretrained: Called with what the pretraining was, once it has ended.
 
     Returns:
         The history of the training, with the notes of the pretraining; it is empty, but for how

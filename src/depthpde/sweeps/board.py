@@ -91,7 +91,7 @@ class TerminalBoard:
             self._live.stop()
 
     def look(self, *, at_once: bool = False) -> None:
-        """Read the folder if it is time, and tell what changed."""
+        """Read the folder if it is time, and show what changed."""
         if not at_once and time.monotonic() - self._looked < self.every:
             return
         self._looked = time.monotonic()

@@ -28,8 +28,8 @@ def compute(
         executor: Where; a remote one prepares the tasks where its runs are.
         retries: How often a run whose worker died is tried again.
         retry_failed: Try runs again that failed before.
-        log: Told what is prepared and what waits.
-        callback: Told of every end, and None twice a second.
+        log: Called with what is prepared and what waits.
+        callback: Called with every end, and None twice a second.
     """
     if plan.study is not None:
         raise ValueError(

@@ -100,10 +100,10 @@ class Executor(Protocol):
         """Return what has ended since, waiting at most so long for the first."""
 
     def drop(self, run: str) -> None:
-        """Give up one run that shows no life; `wait` tells of it."""
+        """Give up one run that shows no life; `wait` reports its end."""
 
     def stop(self) -> None:
-        """Ask all runs to save and end; `wait` still tells of each."""
+        """Make all runs save and end; `wait` still reports each end."""
 
     def close(self) -> None:
         """Let go of everything; what still runs is ended."""
@@ -117,8 +117,8 @@ class InProcess:
     Args:
         folders: Where.
         device: Where a run's tensors live.
-        callback: Given the model, returns what is told after every update; see `Progress`.
-        log: Told of anything unusual.
+        callback: Called with the model at the start of a stage; returns that of its updates.
+        log: Called with anything unusual.
     """
 
     slots = 1
@@ -160,7 +160,7 @@ class InProcess:
         """Nothing to give up: `wait` returns when the run has ended."""
 
     def stop(self) -> None:
-        """Nothing to ask: a signal reaches the run itself."""
+        """Do nothing: a signal reaches the run itself."""
 
     def close(self) -> None:
         """Nothing to let go of."""
@@ -174,14 +174,14 @@ def run_attempt(
     callback: StageCallback | None = None,
     log: Callable[[str], None] = lambda line: None,
 ) -> Attempt:
-    """Compute a run and tell how it ended; every executor ends in this call.
+    """Compute a run and return how it ended; every executor ends in this call.
 
     Args:
         run: What.
         folders: Where.
         device: Where its tensors live.
-        callback: Asked at the start of every stage for what is told of it.
-        log: Told of anything unusual.
+        callback: Called at the start of every stage; returns the callback of its updates.
+        log: Called with anything unusual.
     """
     try:
         prepare_once(run, folders, log)
@@ -210,13 +210,13 @@ def prepare_all(
 ) -> list[RunConfig]:
     """Prepare the tasks of all runs before any starts, and return the runs that have their data.
 
-    What lacks its data is told once a task, and not marked as failed: the same command goes on
+    A task without data is logged once, and its runs are not marked as failed: the command goes on
     when they are there. A run with a record needs none.
 
     Args:
-        runs: All that are asked for.
+        runs: All of the plan.
         folders: Where data are looked for, and records.
-        log: Told what is prepared, and what cannot be.
+        log: Called with what is prepared, and what cannot be.
     """
     ready, tasks = [], {}
     for run in runs:

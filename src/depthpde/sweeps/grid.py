@@ -70,9 +70,9 @@ class Plan:
     name: str
     """Of the grid's file: letters, digits, dots, dashes and underscores."""
     question: str
-    """What it asks, in a sentence."""
+    """Its question, in a sentence."""
     variants: Sequence[Variant]
-    """What is compared; the first is the baseline unless said otherwise."""
+    """What is compared; the first is the baseline unless another is named."""
     bases: Mapping[str, Preset]
     """Task → what all variants start from; see `bases`."""
     seeds: int | Sequence[int] = 6
@@ -134,7 +134,7 @@ class Plan:
 
     @cached_property
     def grid(self) -> Grid:
-        """What the results folder is told."""
+        """What the results folder keeps of the plan."""
         words = {each.label: {"words": each.words} for each in self.variants}
         cells = tuple(cell for cell, _ in self.cells)
         return Grid(self.name, self.question, self.baseline, cells, words)

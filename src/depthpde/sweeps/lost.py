@@ -1,4 +1,4 @@
-"""Runs that show no life: whose heartbeat stands still although their worker is said to run."""
+"""Runs that show no life: whose heartbeat stands still although their worker seems to run."""
 
 from __future__ import annotations
 

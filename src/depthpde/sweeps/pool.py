@@ -26,7 +26,7 @@ GRACE = 60.0
 class Pool:
     """Several processes on this machine; one that dies loses nothing but its attempt.
 
-    Every worker is told its number of threads before it imports torch: ``$OMP_NUM_THREADS`` where
+    Every worker gets its number of threads before it imports torch: ``$OMP_NUM_THREADS`` where
     it is set, else cores // workers, so that all cores are used and none twice.
 
     >>> pool = dp.Pool(dp.Folders(Path("out/results")), workers=2)
@@ -65,7 +65,7 @@ class Pool:
                 if worker.give(run):
                     return
                 worker.run = None  # it died with nothing to do: no loss
-        self._spawn().give(run)  # should it be dead already, `wait` tells of it
+        self._spawn().give(run)  # should it be dead already, `wait` reports it
 
     def wait(self, seconds: float) -> list[Attempt]:
         """Return what workers answered, and what those that died leave behind."""
@@ -133,7 +133,7 @@ class _Worker:
                 stderr=log,
                 text=True,
                 env=os.environ | dict.fromkeys(THREADS, str(threads)),
-                start_new_session=True,  # Ctrl-C is for the sweep, which asks its workers once
+                start_new_session=True,  # Ctrl-C is for the sweep, which stops its workers once
             ),
             log,
         )

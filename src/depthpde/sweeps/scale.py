@@ -28,7 +28,7 @@ class Scale(StrEnum):
 
 
 def arena_tasks(scale: Scale) -> tuple[str, ...]:
-    """Return the five tasks in the size asked for; a smoke run takes the first alone."""
+    """Return the five tasks in this size; a smoke run takes the first alone."""
     if scale is Scale.QUICK:
         return (f"{ARENA[0]}-mini",)
     return ARENA if scale is Scale.FULL else tuple(f"{name}-mini" for name in ARENA)

@@ -78,7 +78,7 @@ def compute_study(
         compute: Computes one stage; `depthpde.compute` with an executor of its own each time.
         results: The results folder.
         seeds: Test seeds: the number of one of the protocol's looks; the first look's for None.
-        log: Told of every stage, the rates chosen and the gates.
+        log: Called with every stage, the rates chosen and the gates.
     """
     from depthpde.sweeps.sweep import SweepOutcome
 

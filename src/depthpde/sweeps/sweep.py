@@ -52,7 +52,7 @@ class SweepOutcome:
     interrupted: bool = False
     """Whether a signal ended it; the same command goes on."""
     left: dict[str, str] = field(default_factory=dict)
-    """Id → where it is still computed, though it was asked to stop."""
+    """Id → where it is still computed after the sweep was stopped."""
 
     @property
     def exit_code(self) -> int:
@@ -87,7 +87,7 @@ def sweep(
         results: The results folder.
         retries: How often a run whose worker died is tried again.
         retry_failed: Try runs again that failed in an earlier sweep.
-        callback: Told of every end, and None twice a second.
+        callback: Called with every end, and None twice a second.
     """
     going = _Sweep(executor, results, retries, callback)
     try:

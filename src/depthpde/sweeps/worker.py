@@ -34,7 +34,7 @@ def main() -> int:
         threading.Thread(target=_listen, args=(asked,), daemon=True).start()
         _serve(asked, answers, options.device)
     except KeyboardInterrupt:
-        pass  # asked to stop while there was nothing to save
+        pass  # stopped while there was nothing to save
     os._exit(0)  # the listener may still hold the input, which a normal exit would wait for
 
 

@@ -72,9 +72,9 @@ def train(
         config: How.
         validation: Examples that choose the best weights and the end; never the test split.
         folder: Where checkpoints go; None keeps none, and an interruption loses the run.
-        callback: Told after every update; see `Progress`. Closed at the end, however the training
+        callback: Called after every update; see `Progress`. Closed at the end, however the training
             ends, if it has a `close`.
-        log: Told of anything unusual, one line at a time.
+        log: Called with anything unusual, one line at a time.
         batch_transform: What is made of each batch before the model sees it; see `pretraining`.
     """
     if validation is not None and validation.name == "test":

@@ -129,8 +129,8 @@ def pretrain(
         training: The training that follows.
         validation: Examples whose hidden tokens are predicted along the way, for the record.
         folder: Where this stage's checkpoints go; not the folder of the training that follows.
-        callback: Told after every update.
-        log: Told of anything unusual, one line at a time.
+        callback: Called after every update.
+        log: Called with anything unusual, one line at a time.
     """
     symbols = split.channels is None and split.kind is not TaskKind.LANGUAGE
     if not symbols or model.config.input is InputKind.PATCH:

@@ -45,7 +45,7 @@ BATCH = 256
 """Rows that are written at once, so that other writers have their turn."""
 
 Progress = Callable[[int, int], None]
-"""Told how many of the changed runs have been read, and how many there are."""
+"""Called with how many of the changed runs have been read, and how many there are."""
 
 
 class Index:
@@ -87,7 +87,7 @@ class Index:
 
         Args:
             patience: Seconds after which reading is left to the next look.
-            progress: Told how far the reading is.
+            progress: Called with how far the reading is.
         """
         with self._lock:
             self._looks += 1
@@ -316,7 +316,7 @@ def look_once(results: Path, progress: Progress | None = None, *, stored: bool =
 
     Args:
         results: The results folder.
-        progress: Told how far the reading is.
+        progress: Called with how far the reading is.
         stored: Keep what was read in a file beside the runs.
     """
     index = Index(results, outside=True, stored=stored)
