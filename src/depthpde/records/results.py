@@ -133,7 +133,7 @@ def read_results(
     Args:
         folders: One folder or several.
         stored: Trust and keep the index; without, every file is read anew, as `verify` does.
-        progress: Called with how many of the runs that changed have been read, and how many there are.
+        progress: Called with how many of the changed runs have been read, and of how many.
     """
     several = [folders] if isinstance(folders, Path | str) else list(folders)
     places = [Path(each) for each in several]

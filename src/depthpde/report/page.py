@@ -66,7 +66,7 @@ def make_report(
         paper: Write every figure as PDF too; needs the ``paper`` extra.
         single_file: Write one page that holds everything, to send to somebody.
         parquet: Write the numbers of tables as Parquet too; needs pyarrow.
-        progress: Called with how many of the runs that changed have been read, and how many there are.
+        progress: Called with how many of the changed runs have been read, and of how many.
     """
     places = [results] if isinstance(results, Path) else list(results)
     found = read_results(places, progress=progress)
