@@ -87,6 +87,7 @@ ELSEWHERE = {
         ("fused", "implicit", "problem", "reference", "spectral", "stencil", "triton"),
         "operators/diffusion/test_paths.py",  # every path against the dense definition
     ),
+    "operators/diffusion/device": {"edge_steps": "operators/diffusion/test_paths.py"},
     "operators/diffusion/kernels": dict.fromkeys(
         ("edge_steps", "filters", "steps", "walls"),
         "operators/diffusion/test_paths.py",  # every path against the dense definition

@@ -13,7 +13,7 @@ from depthpde.layers.diffusion import Diffusion, choose_scheme
 from depthpde.operators.boundary import is_alone
 from depthpde.operators.diffusion import filtering
 from depthpde.operators.diffusion.dispatch import open_edge_mask
-from depthpde.operators.diffusion.problem import accumulation_dtype
+from depthpde.operators.diffusion.problem import accumulation_dtype, on_gpu
 from depthpde.operators.diffusion.taps import mixed_taps
 from depthpde.operators.stability import Scheme
 from depthpde.shapes import Field, Mask, Segments
@@ -56,7 +56,7 @@ class MultiscaleDiffusion(nn.Module):
     A weighted sum of one-step diffusions of one stencil is *one* such diffusion,
     Σ w_k (I + r_k L) = I + (Σ w_k r_k) L, so scales must differ in steps or dilation.
 
-    Equal steps are a filter, and so is a weighted sum of filters: on the CPU all ungated scales of
+    Equal steps are a filter, and so is a weighted sum of filters: all ungated scales of
     neighbouring sites are one pass over memory each way, whatever their number.
 
     >>> layer = dp.MultiscaleDiffusion(16, scales="fast slow")
@@ -150,11 +150,12 @@ class MultiscaleDiffusion(nn.Module):
         """Diffuse [batch, length, dim] → the same; see `Diffusion.forward`."""
         check_field("u", u, dim=self.dim)
         first = self._each()[0]
-        if self._is_one_filter and u.device.type == "cpu" and not torch.compiler.is_exporting():
+        compiled = u.device.type == "cpu" or on_gpu(u)
+        if self._is_one_filter and compiled and not torch.compiler.is_exporting():
             edges = open_edge_mask(
                 u, first.problem, valid_mask=valid_mask, segments=segments, row_length=row_length
             )
-            return filtering.evolve(u, self.taps, edges, first.problem)
+            return filtering.convolve(u, self.taps, edges, first.problem, mirrored=True)
         return self._by_members(u, valid_mask, segments, row_length)
 
     @property

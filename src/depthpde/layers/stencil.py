@@ -142,7 +142,7 @@ class LearnedStencil(nn.Module):
                 )
             return self._over_grid(u, self.grid, valid_mask)
         edges = open_edges(u, valid_mask=valid_mask, segments=segments, row_length=row_length)
-        return filtering.convolve(u, self.taps[None], edges, self.problem)
+        return filtering.convolve(u, self.taps[None], edges, self.problem, mirrored=self.symmetric)
 
     def _over_grid(self, u: Field, grid: tuple[int, int], valid_mask: Mask | None) -> Field:
         """Filter along the rows, then along the columns."""
@@ -156,7 +156,9 @@ class LearnedStencil(nn.Module):
             lines = u.reshape(batch * other, size, dim)
             mask = None if valid_mask is None else valid_mask.reshape(batch * other, size)
             edges = open_edges(lines, valid_mask=mask)
-            lines = filtering.convolve(lines, self.taps[None], edges, self.problem)
+            lines = filtering.convolve(
+                lines, self.taps[None], edges, self.problem, mirrored=self.symmetric
+            )
             u = lines.reshape(batch, other, size, dim).transpose(1, 2).reshape(u.shape)
             if valid_mask is not None:
                 turned = valid_mask.reshape(batch, other, size).transpose(1, 2)

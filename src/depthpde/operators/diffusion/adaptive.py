@@ -47,7 +47,14 @@ from depthpde.operators.diffusion.kernels.threads import (
 )
 from depthpde.operators.diffusion.kernels.walls import is_open, row_of
 from depthpde.operators.diffusion.operator import build
-from depthpde.operators.diffusion.problem import Problem, accumulation_dtype, as_dtype, sum_to
+from depthpde.operators.diffusion.problem import (
+    Problem,
+    accumulation_dtype,
+    as_dtype,
+    device_module,
+    on_gpu,
+    sum_to,
+)
 from depthpde.operators.laplacian import difference, divergence
 from depthpde.operators.stability import Scheme
 from depthpde.shapes import Edges, Field
@@ -245,4 +252,6 @@ def diffuse_adaptive(
         problem: Its scheme: explicit or upwind.
     """
     params = torch.cat((ratio.to(weights.dtype), weights))[None, None]
+    if on_gpu(u):
+        return device_module("adaptive").evolve(u, params, edges, problem)
     return (evolve if u.device.type == "cpu" else composite)(u, params, edges, problem)

@@ -13,7 +13,7 @@ from depthpde.operators.boundary import Boundary, count_edges, open_edges
 from depthpde.operators.diffusion import reference, stencil
 from depthpde.operators.diffusion.guard import checked
 from depthpde.operators.diffusion.operator import Evolve
-from depthpde.operators.diffusion.problem import Problem
+from depthpde.operators.diffusion.problem import Problem, on_gpu
 from depthpde.operators.stability import Scheme
 from depthpde.shapes import Edges, Field, Mask, PerEdge, PerFeature, Segments
 
@@ -127,7 +127,7 @@ def choose(u: Field, problem: Problem) -> Method:
         return Method.STENCIL
     if u.device.type == "cpu":
         return Method.FUSED
-    if u.device.type == "cuda" and _has_triton():
+    if problem.boundary is Boundary.NO_FLUX and on_gpu(u):
         return Method.TRITON
     return Method.STENCIL
 
@@ -224,9 +224,3 @@ def _path(method: Method) -> Evolve:
     if method not in _PATHS:
         _PATHS[method] = import_module(_MODULES[method]).evolve
     return _PATHS[method]
-
-
-def _has_triton() -> bool:
-    from importlib.util import find_spec
-
-    return find_spec("triton") is not None

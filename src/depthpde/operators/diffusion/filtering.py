@@ -6,7 +6,8 @@ E continues every piece beyond its walls (`filters`): by reflection for the expl
 first site for the upwind one, around the circle for periodic ends, by zeros for fixed ones. A site
 between two walls, so every padded one, keeps its value to the bit (between zeros it is filtered).
 Linear in u and in the taps, so the operator and its adjoint are all that derivatives of any order
-need. CPU: numba; elsewhere, in forward mode and in exported programs: one gather a tap.
+need. CPU: numba; GPU: Triton (`device`), if mirrored or causal; elsewhere, in forward mode and in
+exported programs: one gather a tap.
 """
 
 from __future__ import annotations
@@ -19,7 +20,14 @@ from depthpde.operators.diffusion.kernels import filters
 from depthpde.operators.diffusion.kernels.lanes import show
 from depthpde.operators.diffusion.kernels.threads import edge_array, launch, tile_length
 from depthpde.operators.diffusion.operator import build
-from depthpde.operators.diffusion.problem import Problem, accumulation_dtype, as_dtype, sum_to
+from depthpde.operators.diffusion.problem import (
+    Problem,
+    accumulation_dtype,
+    as_dtype,
+    device_module,
+    on_gpu,
+    sum_to,
+)
 from depthpde.operators.stability import Scheme
 from depthpde.shapes import Edges, Field
 
@@ -138,6 +146,22 @@ def _sources(j: Tensor, low: Tensor, high: Tensor, kind: int) -> Tensor:
 evolve = build("filter", apply, pull, composite)
 
 
-def convolve(u: Field, taps: Tensor, edges: Edges | None, problem: Problem) -> Field:
-    """Filter a field on any device: by the compiled kernels on the CPU, else by gathers."""
+def convolve(
+    u: Field, taps: Tensor, edges: Edges | None, problem: Problem, *, mirrored: bool = False
+) -> Field:
+    """Filter a field on any device: by compiled kernels where there are some, else by gathers.
+
+    Args:
+        u: The field.
+        taps: From the farthest past on, [batch | 1, taps, dim].
+        edges: True where an edge is open; None for all.
+        problem: Its scheme says which taps look at the past, its ends how a piece goes on.
+        mirrored: The taps are symmetric, however they are learned; a GPU's kernel needs it
+            unless they are causal.
+    """
+    if on_gpu(u) and problem.scheme is Scheme.UPWIND:
+        return device_module("filtering").evolve(u, taps.flip(1), edges, problem)
+    if on_gpu(u) and mirrored and problem.boundary is Boundary.NO_FLUX:
+        half = taps[:, taps.shape[1] // 2 :]
+        return device_module("filtering").evolve(u, half, edges, problem)
     return (evolve if u.device.type == "cpu" else composite)(u, taps, edges, problem)

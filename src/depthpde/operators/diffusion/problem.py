@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -34,6 +38,22 @@ class Problem:
             f"`method` {path!r} does {does}; got scheme {self.scheme.value!r} with "
             f"{self.boundary.value!r} ends{where}; use method='auto' or 'reference'"
         )
+
+
+def on_gpu(u: Tensor) -> bool:
+    """Tell whether Triton computes what happens to this tensor."""
+    return u.device.type == "cuda" and _has_triton()
+
+
+@lru_cache(maxsize=1)
+def _has_triton() -> bool:
+    return find_spec("triton") is not None
+
+
+@lru_cache(maxsize=8)
+def device_module(name: str) -> Any:
+    """Import a file of `device` when it is first used: most machines have no Triton."""
+    return import_module(f"depthpde.operators.diffusion.device.{name}")
 
 
 def accumulation_dtype(dtype: torch.dtype) -> torch.dtype:

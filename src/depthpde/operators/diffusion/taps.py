@@ -22,6 +22,8 @@ from torch import Tensor
 from torch.autograd import forward_ad
 from torch.nn import functional as F
 
+from depthpde.operators.diffusion.problem import device_module, on_gpu
+
 
 def heat_taps(ratio: Tensor, steps: int, *, causal: bool = False) -> Tensor:
     """Give the taps of some equal steps, [batch, 2·steps + 1, dim], or [batch, steps + 1, dim].
@@ -53,7 +55,11 @@ def mixed_taps(ratios: Tensor, weights: Tensor, steps: tuple[int, ...], causal: 
         causal: Upwind steps.
     """
     transformed = torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
-    if transformed or forward_ad._current_level >= 0 or ratios.device.type != "cpu":
+    if transformed or forward_ad._current_level >= 0:
+        return _mix(ratios, weights, steps, causal)
+    if on_gpu(ratios):
+        return device_module("taps").mixed_taps(ratios, weights, steps, causal)
+    if ratios.device.type != "cpu":
         return _mix(ratios, weights, steps, causal)
     taps: Tensor = _Mix.apply(ratios, weights, steps, causal)  # type: ignore[no-untyped-call]
     return taps
@@ -91,7 +97,7 @@ class _Mix(torch.autograd.Function):
         """Send the gradient of the taps to every ratio and weight."""
         ratios, weights = ctx.saved_tensors
         if torch.is_grad_enabled():  # it will be differentiated once more
-            return (*_pull_by_torch(ctx, grads[0]), None, None)
+            return (*pull_by_torch(ctx, grads[0]), None, None)
         grad = grads[0].detach().numpy()[0]
         by_ratio, by_weight = np.empty(ratios.shape), np.empty(weights.shape)
         for k, (ratio, weight, count) in enumerate(_plain(ratios, weights, ctx.steps)):
@@ -105,7 +111,9 @@ class _Mix(torch.autograd.Function):
         return found[0].to(ratios.dtype), found[1].to(weights.dtype), None, None
 
 
-def _pull_by_torch(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
+def pull_by_torch(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
+    """Send the gradient of the taps to ratios and weights by torch operations."""
+
     def run(ratios: Tensor, weights: Tensor) -> Tensor:
         return _mix(ratios, weights, ctx.steps, ctx.causal)
 
@@ -167,7 +175,7 @@ def pad_taps(taps: Tensor, reach: int, *, causal: bool = False) -> Tensor:
 
 def _tables(steps: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
     """Give m, C(s, m) and the chance that m steps of a symmetric walk end k sites away."""
-    choose, walks = _numbers(steps)
+    choose, walks = step_numbers(steps)
     order = torch.arange(steps + 1, dtype=torch.float64, device=device)[:, None]
     return (
         order,
@@ -176,7 +184,8 @@ def _tables(steps: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
     )
 
 
-def _numbers(steps: int) -> tuple[list[float], list[list[float]]]:
+def step_numbers(steps: int) -> tuple[list[float], list[list[float]]]:
+    """Give C(s, m), and the chance that m steps of a symmetric walk end k sites away, [k][m]."""
     order = range(steps + 1)
     walks = [
         [math.comb(m, (m + k) // 2) / 2**m if k <= m and (m + k) % 2 == 0 else 0.0 for m in order]
@@ -190,5 +199,5 @@ _kept_tables = lru_cache(maxsize=64)(_tables)
 
 @lru_cache(maxsize=64)
 def _kept_numbers(steps: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    choose, walks = _numbers(steps)
+    choose, walks = step_numbers(steps)
     return np.array(choose)[:, None], np.array(walks)

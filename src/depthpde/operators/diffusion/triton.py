@@ -1,70 +1,38 @@
-"""The explicit and the upwind step on CUDA by Triton.
+"""The explicit and the upwind step on a GPU by Triton.
 
-The same flux form and the same numbers (c, k) as the CPU kernels. One program updates a block of
-sites and features; its neighbours' rows come from the cache, so a step reads the field once and
-writes it once. The adjoint of a uniform ratio sums its products inside the program. On a machine
-without a GPU the kernels run in Triton's interpreter (``TRITON_INTERPRET=1``), which the tests use.
+    evolve   equal steps are one filter (`taps`): one launch over the field, whatever their number
+    adjoint  one launch as well: the filter's, whose sums over the sites give ∂r by the chain rule
+
+A ratio of its own at every edge goes step by step. On a machine without a GPU the kernels run in
+Triton's interpreter (``TRITON_INTERPRET=1``), as the tests do, and compile ahead of time
+(``benchmarks/gpu_plan.py``).
 """
 
 from __future__ import annotations
 
 import os
+from functools import lru_cache
 
 import torch
-import triton
-import triton.language as tl
 from torch import Tensor
 
 from depthpde.operators.boundary import Boundary, count_edges
 from depthpde.operators.diffusion import stencil
+from depthpde.operators.diffusion.device import edge_steps, filtering
+from depthpde.operators.diffusion.device.taps import make_taps, pull_taps
 from depthpde.operators.diffusion.operator import build
-from depthpde.operators.diffusion.problem import Problem, as_compute, is_uniform, sum_to
+from depthpde.operators.diffusion.problem import (
+    Problem,
+    accumulation_dtype,
+    as_dtype,
+    is_uniform,
+    sum_to,
+)
 from depthpde.operators.stability import Scheme
 from depthpde.shapes import Edges, Field, PerEdge
 
-SITES, FEATURES = 32, 64
-
-
-@triton.jit
-def _step(
-    g_ptr, u_ptr, ratio_ptr, edges_ptr, out_ptr, products_ptr,
-    length, dim, num_edges, ratio_batch, ratio_edge, ratio_dim, edges_batch,
-    c, k, dilation,
-    HAS_EDGES: tl.constexpr, ADJOINT: tl.constexpr, UNIFORM: tl.constexpr,
-    SITES: tl.constexpr, FEATURES: tl.constexpr,
-):  # fmt: skip  # type: ignore[no-untyped-def]
-    b = tl.program_id(0).to(tl.int64)
-    i = tl.program_id(1) * SITES + tl.arange(0, SITES)
-    d = tl.program_id(2) * FEATURES + tl.arange(0, FEATURES)
-    inside = (i < length)[:, None] & (d < dim)[None, :]
-    left = (i >= dilation) & (i < length)
-    right = i + dilation < length
-    if HAS_EDGES:
-        row = edges_ptr + b * edges_batch
-        left = left & (tl.load(row + i - dilation, mask=left, other=0) != 0)
-        right = right & (tl.load(row + i, mask=right, other=0) != 0)
-    left = left[:, None] & inside
-    right = right[:, None] & inside
-    at = b * length * dim + i[:, None] * dim + d[None, :]
-    here = tl.load(g_ptr + at, mask=inside, other=0.0)
-    low = tl.load(g_ptr + at - dilation * dim, mask=left, other=0.0)
-    high = tl.load(g_ptr + at + dilation * dim, mask=right, other=0.0)
-    row = ratio_ptr + b * ratio_batch + i[:, None] * ratio_edge + d[None, :] * ratio_dim
-    above = tl.load(row, mask=right, other=0.0)
-    below = tl.load(row - dilation * ratio_edge, mask=left, other=0.0)
-    gain = tl.where(right, high - c * here, 0.0)
-    loss = tl.where(left, here - c * low, 0.0)
-    tl.store(out_ptr + at, here + k * above * gain - below * loss, mask=inside)
-    if ADJOINT:
-        near = tl.load(u_ptr + at, mask=right, other=0.0)
-        far = tl.load(u_ptr + at + dilation * dim, mask=right, other=0.0)
-        products = -gain * (far - near)
-        if UNIFORM:
-            block = b * tl.num_programs(1) + tl.program_id(1)
-            tl.store(products_ptr + block * dim + d, tl.sum(products, axis=0), mask=d < dim)
-        else:
-            edge = b * num_edges * dim + i[:, None] * dim + d[None, :]
-            tl.store(products_ptr + edge, products, mask=(i < num_edges)[:, None] & inside)
+LONGEST = 64
+"""Steps of one filter; more are several."""
 
 
 def _check(u: Field, problem: Problem) -> None:
@@ -75,69 +43,82 @@ def _check(u: Field, problem: Problem) -> None:
         raise problem.refusal("triton", does, u.device)
 
 
-def _launch(
-    g: Field,
-    u: Field | None,
-    ratio: PerEdge,
-    edges: Edges | None,
-    problem: Problem,
-    kind: tuple[float, float],
-) -> tuple[Field, Tensor | None]:
-    """Take one step of g, and with u also give the products of every edge (or their sums)."""
-    batch, length, dim = g.shape
-    out, uniform = torch.empty_like(g), is_uniform(ratio)
-    num_edges = count_edges(length, problem.boundary, problem.dilation)
-    programs = (batch, triton.cdiv(length, SITES), triton.cdiv(dim, FEATURES))
-    products = None
-    if u is not None:
-        products = g.new_zeros(batch, programs[1] if uniform else num_edges, dim)
-    strides = [
-        0 if size == 1 else step for size, step in zip(ratio.shape, ratio.stride(), strict=True)
-    ]
-    opened = g if edges is None else edges.contiguous().view(torch.uint8)
-    _step[programs](
-        g, g if u is None else u, ratio, opened, out, out if products is None else products,
-        length, dim, num_edges, *strides,
-        0 if edges is None or edges.shape[0] == 1 else num_edges,
-        *kind, problem.dilation,
-        HAS_EDGES=edges is not None, ADJOINT=u is not None, UNIFORM=uniform,
-        SITES=SITES, FEATURES=FEATURES,
-    )  # fmt: skip
-    return out, products
-
-
 def _evolve(u: Field, ratio: PerEdge, edges: Edges | None, problem: Problem) -> Field:
     _check(u, problem)
-    field, ratio = as_compute(u.detach().contiguous(), ratio.detach())
-    kind = (1.0, 0.0) if problem.scheme is Scheme.UPWIND else (1.0, 1.0)
-    for _ in range(problem.steps):
-        field, _ = _launch(field, None, ratio, edges, problem, kind)
-    return field.to(u.dtype)
+    if count_edges(u.shape[1], problem.boundary, problem.dilation) == 0:
+        return u
+    weights = as_dtype(ratio.detach(), accumulation_dtype(u.dtype))
+    if not is_uniform(ratio):
+        return _run_by_edge(u, weights, edges, problem)
+    dtype = u.dtype
+    *others, last = _portions(problem.steps)
+    for several in others:
+        u = filtering.apply(u, _taps(weights, several, problem), edges, problem, weights.dtype)
+    return filtering.apply(u, _taps(weights, last, problem), edges, problem, dtype)
 
 
 def _adjoint(
     g: Field, u: Field, ratio: PerEdge, edges: Edges | None, problem: Problem
 ) -> tuple[Field, PerEdge]:
     _check(u, problem)
-    field, weights = as_compute(u.detach().contiguous(), ratio.detach())
-    grad = g.detach().to(field.dtype).contiguous()
+    if count_edges(u.shape[1], problem.boundary, problem.dilation) == 0:
+        return g, torch.zeros_like(ratio)
+    weights = as_dtype(ratio.detach(), accumulation_dtype(u.dtype))
+    if not is_uniform(ratio):
+        grad, by_ratio = _adjoint_by_edge(g, u, weights, edges, problem)
+        return grad, as_dtype(by_ratio, ratio.dtype)
+    *others, last = _portions(problem.steps)
+    for several in others:  # what is between two filters keeps full precision
+        half = _taps(weights, several, problem)
+        g = filtering.pull(g, None, half, edges, problem, weights.dtype)[0]
+    grad, by_taps = filtering.pull(g, u, _taps(weights, last, problem), edges, problem, u.dtype)
+    causal = problem.scheme is Scheme.UPWIND
+    by_ratio = pull_taps(by_taps, weights, _one(weights.device), (last,), causal)[0]
+    # every step is the same matrix: ∂(D^s)/∂r = (s / p) D^{s−p} ∂(D^p)/∂r
+    return grad, as_dtype(by_ratio * (problem.steps / last), ratio.dtype)
+
+
+def _portions(steps: int) -> list[int]:
+    """Cut the steps into filters of at most `LONGEST`."""
+    return [*[LONGEST] * ((steps - 1) // LONGEST), (steps - 1) % LONGEST + 1]
+
+
+def _taps(ratio: PerEdge, steps: int, problem: Problem) -> Tensor:
+    causal = problem.scheme is Scheme.UPWIND
+    return make_taps(ratio, _one(ratio.device), (steps,), causal, ratio.dtype)
+
+
+@lru_cache(maxsize=8)
+def _one(device: torch.device) -> Tensor:
+    """Give the weight of an only scale."""
+    return torch.ones(1, device=device)
+
+
+def _run_by_edge(u: Field, ratio: PerEdge, edges: Edges | None, problem: Problem) -> Field:
+    dtype, field = u.dtype, u.detach().contiguous()
+    kind = (1.0, 0.0) if problem.scheme is Scheme.UPWIND else (1.0, 1.0)
+    for left in range(problem.steps, 0, -1):
+        stored = dtype if left == 1 else ratio.dtype
+        field, _ = edge_steps.take(field, None, ratio, edges, problem, kind, stored)
+    return field
+
+
+def _adjoint_by_edge(
+    g: Field, u: Field, ratio: PerEdge, edges: Edges | None, problem: Problem
+) -> tuple[Field, PerEdge]:
     upwind = problem.scheme is Scheme.UPWIND
     ahead, back = ((1.0, 0.0), (0.0, 1.0)) if upwind else ((1.0, 1.0), (1.0, 1.0))
-    fields = [field]
-    if is_uniform(weights):
-        for _ in range(problem.steps - 1):
-            grad, _ = _launch(grad, None, weights, edges, problem, back)
-    else:
-        for _ in range(problem.steps - 1):
-            fields.append(_launch(fields[-1], None, weights, edges, problem, ahead)[0])
-    total = torch.zeros(ratio.shape, dtype=field.dtype, device=u.device)
-    for each in reversed(fields):
-        grad, products = _launch(grad, each, weights, edges, problem, back)
+    fields, grad = [u.detach().contiguous()], g.detach().contiguous()
+    for _ in range(problem.steps - 1):
+        made = edge_steps.take(fields[-1], None, ratio, edges, problem, ahead, ratio.dtype)
+        fields.append(made[0])
+    total = torch.zeros_like(ratio)
+    for field in reversed(fields):
+        stored = u.dtype if field is fields[0] else ratio.dtype
+        grad, products = edge_steps.take(grad, field, ratio, edges, problem, back, stored)
         assert products is not None
         total += sum_to(products, ratio.shape)
-    if is_uniform(weights):
-        total *= problem.steps
-    return grad.to(u.dtype), total.to(ratio.dtype)
+    return grad, total
 
 
 evolve = build("diffuse_triton", _evolve, _adjoint, stencil.evolve)

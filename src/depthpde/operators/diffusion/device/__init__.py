@@ -1,0 +1,1 @@
+"""D on a GPU by Triton."""
