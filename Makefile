@@ -52,6 +52,7 @@ types: $(READY)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/diffusion.py --check
+	$(BIN)/python benchmarks/gpu_plan.py --check
 	$(BIN)/python benchmarks/placement.py --check
 	$(BIN)/python benchmarks/data.py --check
 	$(BIN)/python benchmarks/training.py --check

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -38,3 +42,16 @@ def test_more_steps_than_one_filter_has_are_several():
             torch.autograd.grad((x * x.detach().cos()).sum(), (u, r)) for x in (out, wanted)
         )
         torch.testing.assert_close(got, true, rtol=1e-10, atol=1e-12)
+
+
+def test_compiles_for_two_vendors_without_a_spill():
+    kernel = "filter, backward"
+    plan = Path(__file__).parents[4] / "benchmarks" / "gpu_plan.py"
+    done = subprocess.run(
+        [sys.executable, str(plan), "--check", "--only", "compiled", "--kernel", kernel],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [f"{arch} {kernel}" in done.stdout for arch in ("sm_80", "sm_90", "gfx942")] == [
+        True
+    ] * 3
