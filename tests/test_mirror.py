@@ -92,6 +92,7 @@ ELSEWHERE = {
         ("edge_steps", "filters", "steps", "walls"),
         "operators/diffusion/test_paths.py",  # every path against the dense definition
     ),
+    "theory/attention": {"smoothed_weights": "theory/test_registry.py"},
     "theory/stencil": dict.fromkeys(("maximum", "norm"), "theory/test_registry.py"),
     "theory/stabilizers": dict.fromkeys(
         ("growth_bound", "normalization", "rank_collapse", "residual", "token_clusters"),

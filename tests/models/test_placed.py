@@ -3,6 +3,7 @@ import torch
 
 from depthpde.layers.diffusion import Diffusion
 from depthpde.layers.interaction import Inside
+from depthpde.layers.registry import LayerConfig
 from depthpde.models.classifier import Classifier
 from depthpde.models.placed import AcrossHeads, AlongKeys, AlongSites, HookPoint, PlacedLayers
 from depthpde.models.placement import Placement
@@ -143,3 +144,43 @@ def test_the_initial_ratio_decays_with_depth(small):
     ratios = [PlacedLayers(config, b).layers["after_ffn"].layer.ratio[0].item() for b in range(4)]
     assert ratios == pytest.approx([1 / 8, 3 / 32, 1 / 16, 1 / 32])
     assert PlacedLayers(config, None).layers["after_embedding"].layer.ratio[0].item() == 1 / 8
+
+
+@pytest.mark.parametrize("kind", ["diffusion", "multiscale"])
+@pytest.mark.parametrize("masked", [False, True])
+def test_smoothed_weights_are_computed_as_smoothed_values(small, tokens, kind, masked):
+    placement = Placement(position="in_attention", option="weights", layer=LayerConfig(kind=kind))
+    model = Classifier(small(blocks=2, positions=(placement,))).double()
+    mask = torch.ones_like(tokens, dtype=torch.bool)
+    mask[0, -4:] = False
+    mask = mask if masked else None
+    block = model.encoder.blocks[0]
+    assert block.placed.on_values(mask) is not None
+    by_values = model(tokens, mask)
+    leaves = tuple(model.parameters())
+    grads = torch.autograd.grad(by_values.sum(), leaves, allow_unused=True)
+    stop = model.observe(lambda place, u: None)  # an observer wants the weights themselves
+    assert block.placed.on_values(mask) is None
+    by_weights = model(tokens, mask)
+    torch.testing.assert_close(by_values, by_weights, rtol=0, atol=1e-12)
+    wanted = torch.autograd.grad(by_weights.sum(), leaves, allow_unused=True)
+    for one, other in zip(grads, wanted, strict=True):
+        assert (one is None) == (other is None)
+        if one is not None:
+            torch.testing.assert_close(one, other, rtol=0, atol=1e-10)
+    stop()
+    assert block.placed.on_values(mask) is not None
+
+
+@pytest.mark.parametrize(
+    ("settings", "layer"),
+    [
+        ({"causal": True}, {"kind": "diffusion"}),
+        ({}, {"kind": "adaptive"}),
+        ({}, {"kind": "multiscale", "gated": True}),
+    ],
+)
+def test_weights_are_formed_where_values_cannot_do_the_same(small, settings, layer):
+    placement = Placement(position="in_attention", option="weights", layer=LayerConfig(**layer))
+    model = Classifier(small(blocks=1, positions=(placement,), **settings))
+    assert model.encoder.blocks[0].placed.on_values(None) is None

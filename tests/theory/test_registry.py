@@ -25,6 +25,7 @@ NUM_PLOTS = {
     "heat-kernel": 1,
     "multiscale-bands": 2,
     "commutator": 1,
+    "smoothed-weights": 1,
     "normalization": 1,
     "rank-collapse": 1,
 }

@@ -127,6 +127,7 @@ class Attention(nn.Module):
         valid_mask: Mask | None = None,
         cache: DecodeCache | None = None,
         name: str = "",
+        on_values: Callable[[Tensor], Tensor] | None = None,
     ) -> Field:
         """Return the increment that attention makes of a field.
 
@@ -136,6 +137,8 @@ class Attention(nn.Module):
             valid_mask: True = real token.
             cache: The sites before `u`, which is then one site, or the first ones.
             name: Which attention this is, for `cache`.
+            on_values: Does to values [batch, heads, length, head_dim] what `at` would do to the
+                weights, for less; taken unless the weights are dropped.
         """
         check_field("u", u, dim=self.dim)
         if valid_mask is not None:
@@ -150,17 +153,22 @@ class Attention(nn.Module):
             _check_past(cache, u, valid_mask, causal=self.causal)
             key = cache.join(f"{name}/key", key, axis=2)
             value = cache.join(f"{name}/value", value, axis=2)
-        mix = self._mix_explicitly if self.explicit else self._mix
-        mixed = mix(query, key, value, valid_mask, at)
+        dropped = self.training and self.dropout > 0
+        if not self.explicit:
+            mixed = self._mix(query, key, value, valid_mask)
+        elif on_values is None or dropped:
+            mixed = self._mix_explicitly(query, key, value, valid_mask, at)
+        else:
+            mixed = self._mix(query, key, on_values(value), valid_mask)
+            if valid_mask is not None:  # a padded query has no weights
+                mixed = torch.where(valid_mask[:, None, :, None], mixed, 0.0)
         return self.out(at(Inside.HEADS, mixed.transpose(1, 2).flatten(2)))
 
     def extra_repr(self) -> str:
         """Say what the sub-modules do not."""
         return f"heads={self.heads}, causal={self.causal}, explicit={self.explicit}"
 
-    def _mix(
-        self, query: Tensor, key: Tensor, value: Tensor, valid_mask: Mask | None, at: At
-    ) -> Tensor:
+    def _mix(self, query: Tensor, key: Tensor, value: Tensor, valid_mask: Mask | None) -> Tensor:
         dropout = self.dropout if self.training else 0.0
         if valid_mask is None:
             # One new site is the last, and sees all.

@@ -70,7 +70,13 @@ class Block(nn.Module):
         """
         branch = partial(self.placed.on_branch, valid_mask=valid_mask, cache=cache)
         stream = partial(self.placed.on_stream, valid_mask=valid_mask, cache=cache)
-        attention = partial(self.attention, valid_mask=valid_mask, cache=cache, name=self.name)
+        attention = partial(
+            self.attention,
+            valid_mask=valid_mask,
+            cache=cache,
+            name=self.name,
+            on_values=self.placed.on_values(valid_mask),
+        )
         step = self._post_norm if self.norm is Norm.POST else self._pre_norm
         return stream(Position.BETWEEN_BLOCKS, step(u, branch, stream, attention))
 

@@ -16,7 +16,9 @@ from depthpde.layers.reaction import Activation
 from depthpde.layers.registry import LayerConfig, LayerKind
 from depthpde.layers.stabilizer import Norm, NormKind
 from depthpde.models.config import ModelConfig, ResolvedPlacement
+from depthpde.models.placed import POSITIVE_SCHEMES
 from depthpde.models.position import Option, Position
+from depthpde.operators.boundary import Boundary
 from depthpde.operators.stability import Scheme
 
 _BYTES = 4
@@ -161,7 +163,10 @@ def _activation_bytes(config: ModelConfig, head: Head, rows: int, sites: int) ->
     pairs = rows * config.heads * sites**2
     # q, k, v, the heads' outputs, the logarithm of each row's sum
     mixed = 4 * kept_field + rows * config.heads * sites
-    weighted = any(each.option is Option.WEIGHTS for each in config.placements)
+    weighted = any(
+        each.option is Option.WEIGHTS and not _acts_on_values(each, config)
+        for each in config.placements
+    )
     if weighted or config.attention_dropout:
         mixed += (4 if weighted else 3) * pairs
     if config.encoding is Encoding.ROTARY:
@@ -244,11 +249,25 @@ def _placed(
         elif each.option is Option.QUERIES_KEYS_VALUES:
             count *= 3
         elif each.option is Option.WEIGHTS:
-            features, size = config.heads, rows * config.heads * sites**2
+            features = config.heads
+            if not _acts_on_values(each, config):
+                size = rows * config.heads * sites**2
         elif each.option is Option.ACROSS_HEADS:
             features = config.head_dim
         found.append((each, count, features, size))
     return found
+
+
+def _acts_on_values(each: ResolvedPlacement, config: ModelConfig) -> bool:
+    """Tell whether a layer on the weights is computed on the values; see `AlongKeys`."""
+    layer, hidden = each.layer, config.causal or config.attention_dropout > 0
+    if hidden or layer.gated or layer.kind not in _SYMMETRIC_KINDS:
+        return False
+    scheme = choose_scheme(layer.scheme, causal=False)
+    return scheme in POSITIVE_SCHEMES and layer.boundary != Boundary.FIXED
+
+
+_SYMMETRIC_KINDS = (LayerKind.DIFFUSION, LayerKind.BLUR, LayerKind.MULTISCALE)
 
 
 def _layer_parameters(

@@ -8,11 +8,16 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from depthpde.layers.controls import Blur
+from depthpde.layers.diffusion import Diffusion
 from depthpde.layers.interaction import DecodeCache, Inside
+from depthpde.layers.multiscale import MultiscaleDiffusion
 from depthpde.layers.registry import build_layer
 from depthpde.models.config import ModelConfig, ResolvedPlacement
 from depthpde.models.position import ROUTES, Option, Position, Route
+from depthpde.operators.boundary import Boundary
 from depthpde.operators.interaction import visible_pairs
+from depthpde.operators.stability import Scheme
 from depthpde.shapes import Field, Mask
 
 NORMS = ("attention", "reaction")
@@ -98,6 +103,17 @@ class PlacedLayers(nn.Module):
         """
         return self._pass(place, part, Route.STREAM, u, valid_mask, cache)
 
+    def on_values(self, valid_mask: Mask | None) -> Callable[[Tensor], Tensor] | None:
+        """Return what acts on values in place of what is placed on the weights.
+
+        None where nothing is, where values cannot do the same, or an observer wants the weights.
+        """
+        key = _key(Position.IN_ATTENTION, Inside.WEIGHTS.value)
+        layer = dict(self.layers.items()).get(key)
+        if self._observers or not isinstance(layer, AlongKeys) or not layer.is_of_values:
+            return None
+        return lambda values: layer.on_values(values, valid_mask)
+
     def observe(self, observer: Observer) -> Callable[[], None]:
         """Tell this one of everything that passes by, until the returned function is called."""
         self._observers.append(observer)
@@ -162,6 +178,10 @@ class AlongSites(nn.Module):
         return self.layer(joined, None, rows)[:, before:]
 
 
+POSITIVE_SCHEMES = (Scheme.EXPLICIT, Scheme.BACKWARD_EULER, Scheme.EXACT)
+"""Schemes whose symmetric step holds no negative number at any ratio that a layer can learn."""
+
+
 class AlongKeys(nn.Module):
     """Apply a layer to attention weights along the key axis, one feature a head.
 
@@ -188,6 +208,32 @@ class AlongKeys(nn.Module):
         field = weights.permute(0, 2, 3, 1).reshape(batch * queries, keys, heads)
         smooth = self.along(field, seen)
         return smooth.reshape(batch, queries, keys, heads).permute(0, 3, 1, 2)
+
+    @property
+    def is_of_values(self) -> bool:
+        """Whether smoothing the values does the same, as the claim `smoothed-weights` says.
+
+        That needs one mask for all queries, and a step that is symmetric, conserves sums and makes
+        nothing negative.
+        """
+        layer = self.along.layer
+        members = layer.members if isinstance(layer, MultiscaleDiffusion) else (layer,)
+        gated = isinstance(layer, MultiscaleDiffusion) and layer.gate is not None
+        return not (self.causal or gated) and all(
+            isinstance(each, Diffusion | Blur)
+            and each.problem.scheme in POSITIVE_SCHEMES
+            and each.problem.boundary is not Boundary.FIXED
+            for each in members
+        )
+
+    def on_values(self, values: Tensor, valid_mask: Mask | None) -> Tensor:
+        """Return values [batch, heads, keys, head_dim] smoothed along the keys, head by head."""
+        batch, heads, keys, features = values.shape
+        mask = None if valid_mask is None else valid_mask.repeat_interleave(features, dim=0)
+        field = values.permute(0, 3, 2, 1).reshape(batch * features, keys, heads)
+        smooth = self.along(field, mask)
+        # fused attention wants the features of a site side by side
+        return smooth.reshape(batch, features, keys, heads).permute(0, 3, 2, 1).contiguous()
 
 
 class AcrossHeads(nn.Module):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from depthpde.theory.attention import smoothed_weights
 from depthpde.theory.claim import Claim
 from depthpde.theory.diffusion import (
     adaptive,
@@ -53,6 +54,7 @@ CLAIMS: dict[str, Claim] = {
         stencil_norm.CLAIM,
         perturbation.CLAIM,
         commutation.CLAIM,
+        smoothed_weights.CLAIM,
         gradient_flow.CLAIM,
         residual.CLAIM,
         normalization.CLAIM,

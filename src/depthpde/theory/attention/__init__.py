@@ -1,0 +1,1 @@
+"""Claims about diffusion inside attention, one a file."""
