@@ -31,6 +31,14 @@ def _nothing_stays_compiled():
         torch.compiler.reset()
 
 
+@pytest.fixture(autouse=True)
+def _no_condition_stays_registered():
+    yield
+    thresholds = sys.modules.get("depthpde.doctor.thresholds")
+    for name in list(thresholds.OWN) if thresholds is not None else ():
+        del thresholds.OWN[name], thresholds.CONDITIONS[name]
+
+
 @pytest.fixture
 def generator() -> torch.Generator:
     return torch.Generator().manual_seed(0)

@@ -71,7 +71,8 @@ def test_hugging_face_models_are_examined(here, capsys):
     short = BertConfig(vocab_size=29, num_hidden_layers=1, max_position_embeddings=8, **sizes)
     BertModel(short).save_pretrained("short")
     assert main(["doctor", "--hf", "short"]) == 0
-    assert main(["causality", "--hf", "short"]) == 1
+    assert main(["causality", "--hf", "short"]) == 0, "not causal, and not meant to be"
+    assert main(["causality", "--hf", "short", "--causal"]) == 1
     assert main(["doctor", "--hf", "vit"]) == 0
     out = capsys.readouterr().out
     assert "BertModel · 2 blocks" in out

@@ -16,7 +16,8 @@ GUIDE = (Path(__file__).parents[2] / "docs" / "sweeps.md").read_text(encoding="u
 
 
 def test_the_file_and_the_python_of_the_guide_are_the_same_runs(tmp_path):
-    (tmp_path / "grid.yaml").write_text(re.findall(r"```yaml\n(.*?)```", GUIDE, re.S)[0])
+    (grid,) = re.findall(r"```yaml\n(name: width.*?)```", GUIDE, re.S)
+    (tmp_path / "grid.yaml").write_text(grid)
     written = read_plan(tmp_path / "grid.yaml")
     (recipe,) = read_recipes("docs/sweeps.md")
     code = recipe.code.replace("out/results", str(tmp_path))

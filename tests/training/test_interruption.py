@@ -24,6 +24,13 @@ def test_a_second_ctrl_c_acts_as_always():
             os.kill(os.getpid(), signal.SIGINT)
 
 
+def test_a_second_sigterm_does_not_cut_what_is_saved():
+    with Interruption() as interruption:
+        for _ in range(3):
+            os.kill(os.getpid(), signal.SIGTERM)
+        assert interruption.signal == signal.SIGTERM
+
+
 def test_outside_the_main_thread_nothing_is_caught_and_nothing_breaks():
     before = [signal.getsignal(each) for each in CAUGHT]
     seen = []

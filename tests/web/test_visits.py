@@ -126,6 +126,7 @@ def test_a_folder_gone_bad_has_pages_that_say_what_to_do(
 ) -> None:
     folder, said = make_folder(kind, results, tmp_path)
     if kind == "no place for an index":
+        shutil.rmtree(folder / FOLDER, ignore_errors=True)
         (folder / FOLDER).write_text("a file, so that no folder can be made here")
     with serving(folder) as site:
         visitor.open(site.address + "/")

@@ -11,8 +11,9 @@ CAUGHT = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interruption:
-    """Note the first SIGINT or SIGTERM instead of dying of it; a second one acts as always.
+    """Note the first SIGINT or SIGTERM instead of dying of it; a second Ctrl-C acts as always.
 
+    A second SIGTERM is noted too: schedulers send several, and the state is being saved.
     Outside the main thread Python allows no handlers, and nothing is caught.
     """
 
@@ -37,4 +38,4 @@ class Interruption:
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self.signal = number
-        self.__exit__(None, None, None)
+        signal.signal(signal.SIGINT, self._before[signal.SIGINT])

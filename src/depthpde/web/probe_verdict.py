@@ -13,7 +13,7 @@ from typing import Any
 from depthpde.doctor.conditions.condition import Symptom
 from depthpde.doctor.conditions.table import symptoms
 from depthpde.doctor.depth_profile import DepthProfile, DepthSeries, block_labels, depth_labels
-from depthpde.doctor.thresholds import Grade, Thresholds
+from depthpde.doctor.thresholds import OWN, Grade, Thresholds
 from depthpde.records.probes import read_probe
 from depthpde.records.record import Record
 from depthpde.web.diagnosis import LOOKS, NOTHING, UNMEASURED, DoctorEntry, ShownVerdict
@@ -29,7 +29,7 @@ def probe_verdict(record: Record) -> DoctorEntry:
         update = int((record.result or {}).get("update", 0))
     except (ValueError, KeyError, TypeError, IndexError):
         return NOTHING
-    of = _thresholds().of
+    of = {**_thresholds().of, **OWN}
     grades = {c: of[c].grade(s.value) for c, s in found.items() if isinstance(s, Symptom)}
     order = sorted(grades, key=lambda condition: WORST_FIRST.index(grades[condition]))
     verdicts = [
