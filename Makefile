@@ -8,10 +8,11 @@ SITE := $(VENV)/.site
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 WORKERS ?= $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: help demo test drills docs lint types bench results clean
+.PHONY: help demo check test drills docs lint types bench results clean
 
 help:
 	@echo "make demo    set up, then in two minutes: a real model looked at, small GPTs compared, a page"
+	@echo "make check   format, lint, types and the tests of what changed, within 90 s"
 	@echo "make test    set up, then run the test suite"
 	@echo "make drills  its four longest tests: workers, jobs and sweeps killed and taken up again"
 	@echo "make lint    format check and lint        make types   mypy strict"
@@ -43,6 +44,9 @@ $(SITE): $(CORE)
 
 demo: $(CORE)
 	$(BIN)/depthpde demo
+
+check: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python tools/check.py
 
 test: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m 'not drill' --numprocesses $(WORKERS) --dist worksteal
