@@ -4,16 +4,19 @@ VENV := .venv
 BIN := $(VENV)/bin
 CORE := $(VENV)/.core
 READY := $(VENV)/.ready
+SITE := $(VENV)/.site
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 WORKERS ?= $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: help demo test drills lint types bench results clean
+.PHONY: help demo check test drills docs lint types bench results clean
 
 help:
 	@echo "make demo    set up, then in two minutes: a real model looked at, small GPTs compared, a page"
+	@echo "make check   format, lint, types and the tests of what changed, within 90 s"
 	@echo "make test    set up, then run the test suite"
 	@echo "make drills  its four longest tests: workers, jobs and sweeps killed and taken up again"
 	@echo "make lint    format check and lint        make types   mypy strict"
+	@echo "make docs    the site of docs/ and the API, strict, to out/site/html"
 	@echo "make bench   the speed tables, as ratios measured in one run"
 	@echo "make results every table and figure of the documents, made again from results/"
 
@@ -34,8 +37,16 @@ $(READY): $(CORE)
 	$(PIP) --no-deps --target $(VENV)/timm --upgrade timm
 	@touch $@
 
+# What the site needs besides the core.
+$(SITE): $(CORE)
+	$(PIP) --editable '.[docs]'
+	@touch $@
+
 demo: $(CORE)
 	$(BIN)/depthpde demo
+
+check: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python tools/check.py
 
 test: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m 'not drill' --numprocesses $(WORKERS) --dist worksteal
@@ -49,6 +60,9 @@ lint: $(READY)
 
 types: $(READY)
 	$(BIN)/mypy
+
+docs: $(SITE)
+	$(BIN)/python tools/build_site.py
 
 bench: $(READY)
 	$(BIN)/python benchmarks/diffusion.py --check
