@@ -44,7 +44,7 @@ def test_a_second_demo_computes_nothing_and_says_the_same_to_scripts(words, caps
     assert ": done" not in told.err
     out = Path(words[-1])
     assert {each.status["attempts"] for each in read_records(out).found.values()} == {1}
-    assert {cell.seed for cell in read_grids(out).by_name["demo"].cells} == {0}
+    assert {cell.seed for cell in read_grids(out).by_name["demo"].cells} == {1}
 
 
 @pytest.mark.parametrize("option", ["--updates", "--workers", "--seeds"])

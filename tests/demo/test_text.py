@@ -29,3 +29,8 @@ def test_what_the_models_share_starts_alike_and_the_future_stays_hidden(tmp_path
 
 def test_a_short_demo_warms_up_for_less_than_its_length(tmp_path):
     assert {run.training.warmup for run in plan(tmp_path, updates=2, seeds=1).runs} == {1}
+
+
+def test_the_seed_that_chose_its_settings_judges_nothing(tmp_path):
+    assert {run.seed for run in plan(tmp_path, seeds=3).runs} == {1, 2, 3}
+    assert {run.seed for run in plan(tmp_path, seeds=[5]).runs} == {5}
