@@ -14,7 +14,7 @@ help:
 	@echo "make demo    set up, then in two minutes: a real model looked at, small GPTs compared, a page"
 	@echo "make check   format, lint, types and the tests of what changed, within 90 s"
 	@echo "make test    set up, then run the test suite"
-	@echo "make drills  its four longest tests: workers, jobs and sweeps killed and taken up again"
+	@echo "make drills  the longest tests: workers, jobs, heads and sweeps killed and taken up again"
 	@echo "make lint    format check and lint        make types   mypy strict"
 	@echo "make docs    the site of docs/ and the API, strict, to out/site/html"
 	@echo "make bench   the speed tables, as ratios measured in one run"
