@@ -1,7 +1,12 @@
 """Paper B's main experiment, whole, with models and data as small as can be."""
 
+from pathlib import Path
+
 from depthpde.papers import depth_limit, discretization
-from depthpde.papers.stabilization import EXPERIMENT
+from depthpde.papers.ablation.variants import STABILIZERS
+from depthpde.papers.stabilization import EXPERIMENT, attention_table
+from depthpde.records.evidence import gather
+from depthpde.records.record import read_grids, read_records
 from depthpde.records.verdicts import Outcome
 from depthpde.sweeps.scale import Scale
 from papers.tiny import case_of, tiny_plan
@@ -30,3 +35,17 @@ def test_stabilization_ends_in_its_table(folders):
     rows = findings.tables["by stabilizer (mean ± half the 95 % interval, last layer)"]
     assert [row["variant"] for row in rows] == [each.label for each in tiny_plan().variants]
     assert "Transformer, no residual" in findings.text()
+
+
+def test_attention_moves_less_and_less_where_residuals_are_missing():
+    results = Path(__file__).parents[2] / "results"
+    grid = read_grids(results).by_name["stabilization"]
+    rows = {r["variant"]: r for r in attention_table(gather(grid, read_records(results).found))}
+    assert set(rows) == {f"Transformer, {name}" for name in STABILIZERS}
+    both, none = rows["Transformer, both"], rows["Transformer, no residual"]
+    assert both["runs"] == 18
+    assert float(none["5 → 6"]) < float(none["1 → 2"])
+    assert float(none["5 → 6"]) < float(both["5 → 6"])
+    bare = rows["Transformer, no norm"]
+    steps = [f"{k} → {k + 1}" for k in range(1, 6)]
+    assert all(float(bare[step]) < float(both[step]) for step in steps)

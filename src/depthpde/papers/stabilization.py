@@ -36,6 +36,7 @@ from depthpde.papers.experiment import Case, Conclusion, Experiment, JudgedBy
 from depthpde.records.evidence import Evidence
 from depthpde.records.findings import Findings, JudgedClaim
 from depthpde.records.predictions import agreements
+from depthpde.records.probes import read_probe
 from depthpde.sweeps.scale import Scale
 from depthpde.threads import one_thread
 
@@ -48,6 +49,8 @@ TASKS = {
     Scale.FULL: ("listops", "mnist", "newsgroups"),
 }
 STRANGERS = "two untrained strangers (with each other)"
+ATTENTION = "attention from block to block, mean KL in nats"
+"""The title of its table."""
 CLIPPED = (
     "all runs were trained with the gradient's norm clipped at 1.0: what norms do without it "
     "is not told"
@@ -103,8 +106,30 @@ def rejudge(stored: Findings, evidence: Evidence | None) -> Findings:
     return replace(
         stored,
         claims=(*claims, *in_order(likeness_claims(evidence))),
+        tables=dict(stored.tables) | {ATTENTION: attention_table(evidence)},
         notes=tuple(dict.fromkeys((*stored.notes, CLIPPED, PLANE, STORED))),
     )
+
+
+def attention_table(evidence: Evidence) -> list[dict[str, Any]]:
+    """Lay out how far attention moves from one block to the next: mean KL by depth, in nats.
+
+    Paper B names a divergence that grows without bound as the sign of a missing stabilizer. Only
+    variants whose probes hold it are shown: those of the simulator do not.
+    """
+    rows = []
+    for variant in evidence.variants:
+        series = [
+            depth["attention.step_kl"]
+            for run in evidence.records(variant)
+            if isinstance(depth := read_probe(run).value.get("depth"), Mapping)
+            and None not in depth.get("attention.step_kl", [None])
+        ]
+        if series:
+            means = [sum(each) / len(each) for each in zip(*series, strict=True)]
+            steps = {f"{k} → {k + 1}": f"{mean:.3f}" for k, mean in enumerate(means, start=1)}
+            rows.append({"variant": variant, "runs": len(series)} | steps)
+    return rows
 
 
 def replace_claims(
