@@ -10,14 +10,18 @@ The tests of the kernels run first; numbers of wrong kernels are not printed.
 from __future__ import annotations
 
 import argparse
+import copy
 import math
+import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -47,6 +51,10 @@ LAYERS: dict[str, tuple[Callable[[int], torch.nn.Module], dict[torch.dtype, Bars
     "AdaptiveDiffusion": (
         dp.AdaptiveDiffusion,
         {torch.float32: (3.0, 8.0), torch.bfloat16: (6.0, 15.0)},
+    ),
+    "ExponentialAverage": (
+        dp.ExponentialAverage,
+        {torch.float32: (None, None), torch.bfloat16: (None, None)},
     ),
 }
 """Every layer with its bars: clones of the field forward, and forward and backward."""
@@ -185,6 +193,95 @@ def layer_rows(shape: tuple[int, int, int], dtype: torch.dtype, judged: bool) ->
     return rows
 
 
+def plane_rows(dtype: torch.dtype) -> list[Row]:
+    """Measure one step over an image in clones of it."""
+    u, layer = torch.randn(32, 1024, 64).to(dtype), dp.Diffusion(64, grid=(32, 32))
+    leaves = (u.detach().clone().requires_grad_(), *layer.parameters())
+    grad, name = torch.ones_like(u), f"32×(32×32)×64 {str(dtype)[6:]} Diffusion over a grid"
+    with torch.no_grad():
+        alone = ratio(lambda: layer(u), u.clone, 30)
+    both = ratio(lambda: torch.autograd.grad(layer(leaves[0]), leaves, grad), u.clone, 30)
+    return [
+        Row(f"{name} forward / clone", alone),
+        Row(f"{name} forward + backward / clone", both),
+    ]
+
+
+def convolution_rows() -> list[Row]:
+    """Measure a causal convolution against torch's, in the layout that hybrid models bring."""
+    rows = []
+    for dtype in (torch.float32, torch.bfloat16):
+        x, taps = torch.randn(8, 2048, 256).to(dtype), torch.randn(256, 4).to(dtype)
+        ours = there_and_back(lambda x, w: dp.causal_conv1d(x.mT, w), x, taps)
+        theirs = there_and_back(
+            lambda x, w: F.conv1d(x.mT, w[:, None], padding=3, groups=256)[..., :2048], x, taps
+        )
+        name = f"8×2048×256 {str(dtype)[6:]} F.conv1d / causal_conv1d, both ways"
+        rows.append(Row(name, ratio(theirs, ours, 10), 5.0, True))
+    return rows
+
+
+def hybrid_row() -> Row:
+    """Measure a training step of a tiny LFM2 before and after the one line of docs/kernels.md."""
+    from transformers import Lfm2Config, Lfm2ForCausalLM
+    from transformers.models.lfm2 import modeling_lfm2
+
+    config = Lfm2Config(
+        vocab_size=256, hidden_size=256, intermediate_size=256, num_hidden_layers=4,
+        num_attention_heads=4, num_key_value_heads=4, layer_types=["conv"] * 4,
+    )  # fmt: skip
+    model, tokens = Lfm2ForCausalLM(config), torch.randint(0, 256, (4, 1024))
+    theirs = modeling_lfm2.causal_conv1d_fn
+
+    def step(convolve: Callable[..., Tensor]) -> None:
+        modeling_lfm2.causal_conv1d_fn = convolve
+        model.zero_grad()
+        model(input_ids=tokens, labels=tokens, use_cache=False).loss.backward()
+
+    found = ratio(lambda: step(theirs), lambda: step(dp.causal_conv1d), 7)
+    modeling_lfm2.causal_conv1d_fn = theirs
+    return Row("training step of a tiny LFM2, torch's / our convolution", found, 1.0, True)
+
+
+def first_use_row() -> Row:
+    """Time the first forward and backward where nothing has been compiled yet."""
+    code = """
+import time, torch, depthpde as dp
+layer, u = dp.Diffusion(64), torch.randn(4, 256, 64, requires_grad=True)
+start = time.perf_counter()
+layer(u).sum().backward()
+print(time.perf_counter() - start)
+"""
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True,
+            env=os.environ | {"NUMBA_CACHE_DIR": folder},
+        )  # fmt: skip
+    return Row("first forward + backward of Diffusion, seconds", float(done.stdout), 3.0)
+
+
+def decode_row() -> Row:
+    """Measure what an inserted layer adds to one step of decoding."""
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    plain = GPT2LMHeadModel(
+        GPT2Config(n_layer=4, n_embd=512, n_head=8, vocab_size=300, bos_token_id=0, eos_token_id=0)
+    ).eval()
+    inserted = copy.deepcopy(plain)
+    dp.insert(inserted, "after_ffn", initial_ratio=0.1)
+    times: dict[int, list[float]] = {0: [], 1: []}
+    caches: list[Any] = [None, None]
+    with torch.no_grad():
+        for _ in range(150):
+            for k, model in enumerate((plain, inserted)):
+                start = time.perf_counter()
+                out = model(torch.tensor([[5]]), past_key_values=caches[k], use_cache=True)
+                times[k].append(time.perf_counter() - start)
+                caches[k] = out.past_key_values
+    added = statistics.median(times[1][20:]) - statistics.median(times[0][20:])
+    return Row("decode step of GPT-2, added by an inserted layer, µs", 1e6 * added / 4, 50)
+
+
 def peak_row() -> Row:
     """Count what multi-scale holds at most above input and output, both ways, in fields."""
     code = """
@@ -251,17 +348,23 @@ def alternating_rows() -> list[Row]:
     ]
 
 
-def table() -> list[Row]:
-    """Measure everything."""
-    rows = [row for shape in SHAPES for row in kernel_rows(shape)]
-    rows.append(growth())
-    rows.append(
-        Row("bytes kept for backward, 8 steps / 1 step", saved_bytes(8) / saved_bytes(1), 1.0)
-    )
+def table() -> Iterator[Row]:
+    """Measure everything, line by line."""
+    for shape in SHAPES:
+        yield from kernel_rows(shape)
+    yield growth()
+    yield Row("bytes kept for backward, 8 steps / 1 step", saved_bytes(8) / saved_bytes(1), 1.0)
+    yield from call_rows()
+    yield decode_row()
+    yield peak_row()
+    yield first_use_row()
     for dtype in (torch.float32, torch.bfloat16):
         for shape in (*SHAPES, *PRINTED):
-            rows += layer_rows(shape, dtype, judged=shape in SHAPES)
-    return [*rows, peak_row(), *call_rows(), *alternating_rows()]
+            yield from layer_rows(shape, dtype, judged=shape in SHAPES)
+        yield from plane_rows(dtype)
+    yield from convolution_rows()
+    yield hybrid_row()
+    yield from alternating_rows()
 
 
 def main() -> int:
@@ -279,9 +382,10 @@ def main() -> int:
             print("the kernels' tests fail: no speed is printed", file=sys.stderr)
             return 1
     print(f"{torch.get_num_threads()} threads, medians of {ROUNDS} interleaved pairs")
-    rows = table()
-    for row in rows:
-        print(row)
+    rows = []
+    for row in table():
+        print(row, flush=True)
+        rows.append(row)
     missed = [row for row in rows if not row.passed]
     print(f"{len(rows) - len(missed)} of {len(rows)} lines in order")
     return 1 if missed and arguments.check else 0

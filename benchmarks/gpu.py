@@ -29,6 +29,8 @@ LAYERS: dict[str, Callable[[int], torch.nn.Module]] = {
     "Diffusion, 4 steps": lambda dim: dp.Diffusion(dim, steps=4),
     "Diffusion, 16 steps": lambda dim: dp.Diffusion(dim, steps=16),
     "Diffusion, 16 causal steps": lambda dim: dp.Diffusion(dim, steps=16, causal=True),
+    "Diffusion, backward Euler": lambda dim: dp.Diffusion(dim, scheme="backward_euler"),
+    "Diffusion, exact": lambda dim: dp.Diffusion(dim, scheme="exact"),
     "MultiscaleDiffusion": dp.MultiscaleDiffusion,
     "LearnedStencil, symmetric": lambda dim: dp.LearnedStencil(dim, symmetric=True),
     "AdaptiveDiffusion": dp.AdaptiveDiffusion,

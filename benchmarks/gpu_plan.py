@@ -52,7 +52,7 @@ class Row:
 
 def kernels() -> dict[str, tuple[Any, dict[str, str], dict[str, Any]]]:
     """Give every kernel with the types of its pointers and its compile-time constants."""
-    from depthpde.operators.diffusion.device import adaptive, edge_steps, filters, taps
+    from depthpde.operators.diffusion.device import adaptive, edge_steps, filters, implicit, taps
 
     wide = {"SITES": 128, "FEATURES": 32, "HAS_EDGES": False, "SPAN": 1}
     field, sums = "*bf16", "*fp32"
@@ -65,6 +65,8 @@ def kernels() -> dict[str, tuple[Any, dict[str, str], dict[str, Any]]]:
     small = {"DOUBLE": True, "N": 32, "FEATURES": taps.FEATURES}
     blocks = {"SITES": 32, "FEATURES": 64, "HAS_EDGES": True}
     floats = {**named, "k": "fp32", "c": "fp32"}
+    solved = {**named, "y": field, "solution": sums, "quotients": sums, "theta": "fp32"}
+    chain = {"HAS_EDGES": True, "FEATURES": implicit.FEATURES}
     return {
         "filter": (filters.mirrored, named, {**wide, "SUMMING": False}),
         "filter, walls inside": (
@@ -79,6 +81,8 @@ def kernels() -> dict[str, tuple[Any, dict[str, str], dict[str, Any]]]:
         "ratio by edge, backward": (edge_steps.step, floats, {**blocks, "ADJOINT": True}),
         "adaptive": (adaptive.step, floats, blocks),
         "adaptive, backward": (adaptive.step_adjoint, floats, blocks),
+        "backward Euler": (implicit.solve, solved, {**chain, "DOUBLED": False}),
+        "Crank–Nicolson": (implicit.solve, solved, {**chain, "DOUBLED": True}),
         "taps": (taps.make, {**named, "out": sums}, small),
         "taps, backward": (taps.pull, named, small),
     }  # fmt: skip

@@ -113,11 +113,11 @@ def test_each_says_how_many_parameters_it_learns():
 
 
 def test_bad_arguments_are_refused():
-    with pytest.raises(ValueError, match="`width` must be odd, got 4; use 3 or 5"):
+    with pytest.raises(ValueError, match=r"`width`.*got 4; use 3 or 5"):
         DepthwiseConv(4, width=4)
-    with pytest.raises(ValueError, match="`start` must be one of identity, blur"):
+    with pytest.raises(ValueError, match=r"`start`.*identity, blur"):
         DepthwiseConv(4, start="zero")
-    with pytest.raises(ValueError, match=r"`ratio` must lie in \[0, 0.5\] for the explicit scheme"):
+    with pytest.raises(ValueError, match=r"`ratio` must lie in \[0, 0.5\].*explicit scheme"):
         Blur(4, ratio=0.7)
     with pytest.raises(ValueError, match="`initial_memory` must lie in"):
         ExponentialAverage(4, initial_memory=1.5)

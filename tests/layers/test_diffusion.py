@@ -213,19 +213,19 @@ def test_scales_that_collapse_into_one_are_refused_and_the_collapse_is_real():
 def test_refuses_unknown_scales():
     with pytest.raises(ValueError, match=r"`scales` must be one of slow, .* did you mean 'fast'"):
         MultiscaleDiffusion(6, scales="fst slow")
-    with pytest.raises(ValueError, match=r"`scales` must name at least one scale"):
+    with pytest.raises(ValueError, match=r"`scales`.*one scale"):
         MultiscaleDiffusion(6, scales="")
 
 
 @pytest.mark.parametrize("kind", [Diffusion, MultiscaleDiffusion])
 def test_refuses_a_symmetric_stencil_in_a_causal_layer(kind):
-    with pytest.raises(ValueError, match=r"`scheme` must be 'upwind' in a causal layer, got 'expl"):
+    with pytest.raises(ValueError, match=r"`scheme`.*'upwind'.*got 'expl"):
         kind(6, causal=True, scheme="explicit")
 
 
 def test_refuses_a_field_of_another_width_and_a_mask_of_another_kind():
     for name, build in LAYERS.items():
-        with pytest.raises(ValueError, match=r"`u` must have 6 features on its last axis, got 5"):
+        with pytest.raises(ValueError, match=r"`u`.*6.*got 5"):
             build()(torch.zeros(1, 4, 5, dtype=DTYPE))
         with pytest.raises(ValueError, match=r"`valid_mask` must be boolean"):
             build()(torch.zeros(1, 4, 6, dtype=DTYPE), torch.ones(1, 4))
@@ -238,13 +238,11 @@ def test_refuses_what_has_no_meaning_over_a_grid():
     ):
         Diffusion(6, grid=(2, 2), causal=True)
     layer = Diffusion(6, grid=(3, 4), dtype=DTYPE)
-    with pytest.raises(
-        ValueError, match=r"`segments` and `row_length` have no meaning over a grid"
-    ):
-        layer(field(), row_length=4)
-    with pytest.raises(
-        ValueError, match=r"`transfer_function` is of one frequency; a grid has two"
-    ):
+    with pytest.raises(ValueError, match=r"`segments` must be left out over a grid"):
+        layer(field(), segments=torch.zeros(field().shape[:2], dtype=torch.long))
+    with pytest.raises(ValueError, match=r"`grid` must have as many sites as the field"):
+        layer(field(), row_length=5)
+    with pytest.raises(ValueError, match=r"`transfer_function`.*has two"):
         layer.transfer_function(torch.zeros(1))
     with pytest.raises(ValueError, match=r"a gated one has none"):
         MultiscaleDiffusion(6, gated=True).transfer_function(torch.zeros(1))
@@ -297,11 +295,11 @@ def test_padding_that_is_no_number_reaches_neither_sites_nor_gradients(name):
 
 
 def test_refuses_a_dilation_over_a_grid_and_ends_that_upwind_does_not_have():
-    with pytest.raises(ValueError, match="`dilation` must be 1 over a grid, got 2; use more steps"):
+    with pytest.raises(ValueError, match=r"`dilation`.*1.*got 2; use more steps"):
         Diffusion(6, grid=(3, 4), dilation=2)
-    with pytest.raises(ValueError, match="`dilation` must be 1 over a grid, got 2"):
+    with pytest.raises(ValueError, match=r"`dilation`.*1.*got 2"):
         MultiscaleDiffusion(6, grid=(3, 4), scales=[DiffusionScale(), DiffusionScale(dilation=2)])
-    with pytest.raises(ValueError, match="`boundary` must be 'no_flux' for the causal upwind"):
+    with pytest.raises(ValueError, match=r"`boundary` must be 'no_flux'.*causal upwind"):
         Diffusion(6, causal=True, boundary="periodic")
 
 

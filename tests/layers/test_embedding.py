@@ -78,7 +78,7 @@ def test_an_encoding_is_added_from_its_first_site_on(encoding):
 
 
 def test_refuses_more_sites_than_it_knows():
-    with pytest.raises(ValueError, match=r"`u` must have at most 6 sites, got 7"):
+    with pytest.raises(ValueError, match=r"`u`.*6.*got 7"):
         SiteEncoding(Encoding.LEARNED, 6, 4)(torch.zeros(1, 7, 4))
 
 
@@ -88,9 +88,9 @@ def test_refuses_an_encoding_that_is_not_added():
 
 
 def test_refuses_odd_features_for_waves_and_rotations():
-    with pytest.raises(ValueError, match="`dim` must be even for sinusoidal encoding, got 3"):
+    with pytest.raises(ValueError, match=r"`dim`.*got 3"):
         sinusoids(4, 3)
-    with pytest.raises(ValueError, match="`head_dim` must be even for rotary encoding, got 5"):
+    with pytest.raises(ValueError, match=r"`head_dim`.*got 5"):
         Rotary(5)
 
 

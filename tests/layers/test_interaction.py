@@ -1,8 +1,9 @@
 import pytest
 import torch
 
+from depthpde.layers.decoding import DecodeCache
 from depthpde.layers.embedding import Rotary
-from depthpde.layers.interaction import Attention, DecodeCache, Inside, renormalise
+from depthpde.layers.interaction import Attention, Inside, renormalise
 
 
 def field(*shape, seed=0):
@@ -134,15 +135,6 @@ def test_only_the_explicit_path_keeps_a_matrix_of_all_pairs(explicit, forms_it):
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda saved: saved):
         attention(u)
     assert (max(kept) >= 200 * 200) is forms_it
-
-
-def test_the_past_remembers_no_more_than_it_is_asked_to():
-    cache, u = DecodeCache(), torch.arange(6.0).reshape(1, 6, 1)
-    assert torch.equal(cache.join("a", u[:, :3], keep=2), u[:, :3])
-    assert torch.equal(cache.join("a", u[:, 3:4], keep=2), u[:, 1:4])
-    assert torch.equal(cache.join("a", u[:, 4:], keep=0), u[:, 2:])
-    assert torch.equal(cache.join("a", u[:, :1]), u[:, :1])
-    assert torch.equal(cache.join("b", u), u)
 
 
 def test_refuses_a_past_where_the_future_is_seen(attention):

@@ -30,7 +30,7 @@ def test_nothing_but_padding_gives_zeros_with_finite_gradients(pooling):
 
 
 def test_refuses_what_it_does_not_know():
-    with pytest.raises(ValueError, match=r"`pooling` must be one of mean, max, cls, got 'sum'"):
+    with pytest.raises(ValueError, match=r"`pooling`.*got 'sum'"):
         pool(torch.zeros(1, 2, 3), "sum")
     with pytest.raises(ValueError, match=r"`valid_mask` must be boolean"):
         pool(torch.zeros(1, 2, 3), "mean", torch.ones(1, 2))

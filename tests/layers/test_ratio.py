@@ -61,9 +61,9 @@ def test_builds_on_the_meta_device():
 def test_refuses_what_is_out_of_bounds():
     with pytest.raises(ValueError, match=r"`bound` must lie in .* got 0.6; explicit is unstable"):
         layer_bound(Scheme.EXPLICIT, 0.6)
-    with pytest.raises(ValueError, match=r"`initial_ratio` must lie in \[0, 0.25\], got 0.3"):
+    with pytest.raises(ValueError, match=r"`initial_ratio`.*\[0, 0.25\].*got 0.3"):
         BoundedRatio(3, 0.25, 0.3)
-    with pytest.raises(ValueError, match=r"`num_heads` must divide dim = 6, got 4"):
+    with pytest.raises(ValueError, match=r"`num_heads`.*6.*got 4"):
         BoundedRatio(6, 0.25, 0.1, per="head", num_heads=4)
-    with pytest.raises(ValueError, match=r"`per` must be one of feature, head, scalar"):
+    with pytest.raises(ValueError, match=r"`per`.*head, scalar"):
         BoundedRatio(6, 0.25, 0.1, per="token")

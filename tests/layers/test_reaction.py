@@ -31,7 +31,7 @@ def test_nothing_passes_between_sites():
 def test_refuses_what_it_does_not_know():
     with pytest.raises(ValueError, match=r"`activation` must be one of gelu.*did you mean 'gelu'"):
         FeedForward(4, 8, activation="glu")
-    with pytest.raises(ValueError, match="`hidden` must be at least 1, got 0"):
+    with pytest.raises(ValueError, match=r"`hidden`.*1.*got 0"):
         FeedForward(4, 0)
     with pytest.raises(ValueError, match=r"`u` must have 4 features"):
         FeedForward(4, 8)(torch.zeros(1, 2, 3))

@@ -47,11 +47,11 @@ def test_refuses_deepnorm_without_residual_and_post_norm(wrong):
 
 
 def test_refuses_what_it_does_not_know():
-    with pytest.raises(ValueError, match=r"`norm` must be one of pre, post, none, got 'pro'"):
+    with pytest.raises(ValueError, match=r"`norm`.*got 'pro'"):
         Stabilizer(norm="pro")
-    with pytest.raises(ValueError, match=r"`kind` must be one of layer, rms, got 'batch'"):
+    with pytest.raises(ValueError, match=r"`kind`.*got 'batch'"):
         build_norm("batch", 4)
-    with pytest.raises(ValueError, match=r"`residual` must be True or False, got 'yes'"):
+    with pytest.raises(ValueError, match=r"`residual`.*got 'yes'"):
         Stabilizer(residual="yes")
     with pytest.raises(ValueError, match=r"`dropout` must lie in"):
         Residual(dropout=2)

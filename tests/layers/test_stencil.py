@@ -144,8 +144,8 @@ def test_refuses_what_has_no_meaning(options, message):
 
 def test_refuses_segments_a_wrong_size_and_one_frequency_over_a_grid():
     layer = LearnedStencil(4, grid=(5, 7))
-    with pytest.raises(ValueError, match="no meaning over a grid; use valid_mask"):
-        layer(torch.zeros(1, 35, 4), row_length=7)
+    with pytest.raises(ValueError, match=r"must be left out over a grid.*use valid_mask"):
+        layer(torch.zeros(1, 35, 4), segments=torch.zeros(1, 35, dtype=torch.long))
     with pytest.raises(ValueError, match=r"as many sites as the field, 40, got 5 × 7 = 35"):
         layer(torch.zeros(1, 40, 4))
     with pytest.raises(ValueError, match="a grid has two"):

@@ -74,6 +74,7 @@ def written_out(block, u, here):
 NAMES = {
     "values": {"value"},
     "queries_keys_values": {"query", "key", "value"},
+    "queries_keys": {"query", "key"},
     "weights": {"weights"},
     "along_sites": {"heads"},
     "across_heads": {"across"},

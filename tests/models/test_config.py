@@ -127,12 +127,12 @@ def test_a_real_task_fills_in_what_it_knows():
 
 
 def test_refuses_a_task_that_contradicts_the_config():
-    with pytest.raises(ValueError, match=r"`vocabulary` must be 16 for this task, got 20"):
+    with pytest.raises(ValueError, match=r"`vocabulary`.*16.*got 20"):
         ModelConfig(vocabulary=20).fit(task())
-    with pytest.raises(ValueError, match=r"`length` must be 100 for this task, got 50"):
+    with pytest.raises(ValueError, match=r"`length`.*100.*got 50"):
         ModelConfig(length=50).fit(task())
     assert ModelConfig(length=200).fit(task()).length == 200
-    with pytest.raises(ValueError, match=r"`documents` must be 1 for this task, got 2"):
+    with pytest.raises(ValueError, match=r"`documents`.*1.*got 2"):
         ModelConfig(documents=2).fit(task())
     with pytest.raises(ValueError, match=r"`patch` must divide the sides.*got 5 and grid \(8, 8\)"):
         ModelConfig(input="patch", patch=5).fit(task(grid=(8, 8)))
@@ -149,7 +149,7 @@ def test_refuses_unknown_keys_and_names_the_nearest():
         ModelConfig(stabilizer={"norms": "post"})
     with pytest.raises(ValueError, match=r"`scales key` must be.*did you mean 'steps'"):
         LayerConfig(kind="multiscale", scales=[{"step": 3}])
-    with pytest.raises(ValueError, match=r"`stabilizer` must be a mapping of settings, got 'pre'"):
+    with pytest.raises(ValueError, match=r"`stabilizer`.*got 'pre'"):
         ModelConfig(stabilizer="pre")
 
 
@@ -238,25 +238,21 @@ def test_where_nothing_is_placed_and_no_layer_was_named_there_is_nothing_to_refu
 
 
 def test_refuses_a_setting_that_the_layer_does_not_take():
-    with pytest.raises(
-        ValueError, match=r"`dilation` must be left out for the layer 'blur'.*steps"
-    ):
+    with pytest.raises(ValueError, match=r"`dilation`.*layer 'blur'.*steps"):
         LayerConfig(kind="blur", dilation=2)
-    with pytest.raises(ValueError, match=r"`scales` must differ in steps or dilation"):
+    with pytest.raises(ValueError, match=r"`scales`.*or dilation"):
         LayerConfig(kind="multiscale", scales=(DiffusionScale(), DiffusionScale()))
 
 
 def test_refuses_an_option_that_the_position_does_not_have():
-    with pytest.raises(
-        ValueError, match=r"`option` must be left out at 'after_ffn'.*in_heads have"
-    ):
+    with pytest.raises(ValueError, match=r"`option`.*at 'after_ffn'.*in_heads have"):
         Placement(position="after_ffn", option=Option.VALUES)
     with pytest.raises(ValueError, match=r"`option` must be one of values.*got 'across_heads'"):
         Placement(position="in_attention", option="across_heads")
 
 
 def test_refuses_to_build_what_is_not_known():
-    with pytest.raises(ValueError, match=r"`classes` must be known to build the model"):
+    with pytest.raises(ValueError, match=r"`classes`.*the model"):
         ModelConfig().check_complete("classes")
     with pytest.raises(ValueError, match=r"`grid` must be known"):
         ModelConfig(geometry="rows").check_complete()

@@ -43,12 +43,16 @@ def test_after_embedding_smooths_with_or_without_the_sites(small, tokens, option
     assert torch.equal(encoder(tokens)[0], encoder.final_norm(u))
 
 
+IDENTITIES = (LayerKind.DEPTHWISE_CONV, LayerKind.CANON, LayerKind.SMEAR)
+"""Kinds that start as the identity."""
+
+
 @pytest.mark.parametrize("kind", list(LayerKind))
 def test_any_layer_stands_after_the_embedding(small, tokens, mask, kind):
     encoder = build(small(positions=("after_embedding",), layer=kind))
     bare = build(small())
     changed = not torch.equal(encoder(tokens, mask)[0], bare(tokens, mask)[0])
-    assert changed == (kind is not LayerKind.DEPTHWISE_CONV)  # That one starts as the identity.
+    assert changed == (kind not in IDENTITIES)
 
 
 def test_zero_diffusion_everywhere_is_the_bare_model(small, tokens, mask):
@@ -102,7 +106,7 @@ def test_rows_and_plane_give_other_neighbours_than_the_line(small, tokens):
 
 
 def test_refuses_to_be_built_without_its_sizes(small):
-    with pytest.raises(ValueError, match="`vocabulary` must be known to build the model"):
+    with pytest.raises(ValueError, match=r"`vocabulary`.*the model"):
         Encoder(small(vocabulary=None))
     with pytest.raises(ValueError, match="`length` must be known"):
         Encoder(small(length=None))
@@ -117,5 +121,5 @@ def test_refuses_a_mask_of_other_sites(small, tokens):
 
 @pytest.mark.parametrize("wrong", [torch.zeros(2, 12), torch.zeros(2, 12, 1, dtype=torch.long)])
 def test_refuses_tokens_that_are_not_whole_or_not_a_sequence(small, wrong):
-    with pytest.raises(ValueError, match=r"`inputs` must be whole token ids \[batch, length\]"):
+    with pytest.raises(ValueError, match=r"`inputs`.*ids \[batch, length\]"):
         Encoder(small())(wrong)

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from depthpde.layers.interaction import DecodeCache
+from depthpde.layers.decoding import DecodeCache
 from depthpde.layers.registry import LayerKind
 from depthpde.models.language import LanguageModel
 from depthpde.models.placement import Placement
@@ -40,7 +40,7 @@ def test_the_future_never_changes_the_past_with_any_norm_and_mask(small, tokens,
 
 @pytest.mark.parametrize("scheme", ["explicit", "backward_euler", "crank_nicolson", "exact"])
 def test_refuses_a_symmetric_layer(small, scheme):
-    with pytest.raises(ValueError, match=r"`scheme` must be 'upwind' in a causal layer"):
+    with pytest.raises(ValueError, match=r"`scheme` must be 'upwind'.*causal layer"):
         LanguageModel(small(positions=("after_ffn",), layer={"scheme": scheme}))
 
 
@@ -89,9 +89,9 @@ def test_going_on_site_by_site_knows_the_sites(small, tokens, encoding, norm):
 def test_refuses_several_new_sites_and_a_mask_beside_the_past(small, tokens):
     model, cache = LanguageModel(small()), DecodeCache()
     model(tokens, cache=cache)
-    with pytest.raises(ValueError, match=r"`u` must be one new site where 12 are past, got 2"):
+    with pytest.raises(ValueError, match=r"`u`.*12.*got 2"):
         LanguageModel(small(length=20, encoding="none"))(tokens[:, :2], cache=cache)
-    with pytest.raises(ValueError, match=r"`cache` must go with causal attention and without"):
+    with pytest.raises(ValueError, match=r"`cache`.*and without"):
         model(tokens, torch.ones_like(tokens, dtype=torch.bool), cache=DecodeCache())
 
 
@@ -108,11 +108,9 @@ def test_generation_by_chance_follows_its_generator(small, tokens):
 
 
 def test_refuses_what_a_language_model_cannot_be(small, tokens):
-    with pytest.raises(
-        ValueError, match=r"`input` must be 'token' in a language model, got linear"
-    ):
+    with pytest.raises(ValueError, match=r"`input`.*'token'.*got linear"):
         LanguageModel(small(input="linear"))
-    with pytest.raises(ValueError, match=r"`pooling` must not be 'cls' in a language model"):
+    with pytest.raises(ValueError, match=r"`pooling` must not be 'cls'.*language model"):
         LanguageModel(small(pooling="cls"))
     with pytest.raises(ValueError, match=r"`new_tokens` must be at least 1"):
         LanguageModel(small()).generate(tokens, 0)

@@ -97,3 +97,31 @@ def test_the_update_refuses_a_state_that_is_too_short():
     x, weight, _ = inputs()
     with pytest.raises(ValueError, match=r"= \[2, 5, 3\] or more sites, got \[2, 5, 2\]; pad"):
         causal_conv1d_update(x[:, :, 0], torch.zeros(2, 5, 2), weight)
+
+
+def test_a_hybrid_model_takes_it_by_one_line(monkeypatch):
+    from transformers import Lfm2Config, Lfm2ForCausalLM
+    from transformers.models.lfm2 import modeling_lfm2
+
+    torch.manual_seed(0)
+    config = Lfm2Config(
+        vocab_size=16, hidden_size=8, intermediate_size=8, num_hidden_layers=2,
+        num_attention_heads=2, num_key_value_heads=2, layer_types=["conv", "full_attention"],
+    )  # fmt: skip
+    model, tokens = Lfm2ForCausalLM(config), torch.randint(0, 16, (2, 9))
+
+    def gradients() -> list[torch.Tensor]:
+        loss = model(input_ids=tokens, labels=tokens, use_cache=False).loss
+        return [loss.detach(), *torch.autograd.grad(loss, list(model.parameters()))]
+
+    wanted = gradients()
+    layouts = []
+
+    def ours(x: torch.Tensor, *rest: torch.Tensor) -> torch.Tensor:
+        layouts.append(x.mT.is_contiguous())
+        return causal_conv1d(x, *rest)
+
+    monkeypatch.setattr(modeling_lfm2, "causal_conv1d_fn", ours)
+    for got, want in zip(gradients(), wanted, strict=True):
+        torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-6)
+    assert layouts == [True]  # called once, in the layout that needs no copy

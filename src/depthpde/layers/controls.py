@@ -12,11 +12,19 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from depthpde.errors import check_field, check_one_of, check_positive, check_range
+from depthpde.errors import (
+    check_factory,
+    check_field,
+    check_flag,
+    check_one_of,
+    check_positive,
+    check_range,
+)
 from depthpde.layers.diffusion import Diffusion, choose_scheme
+from depthpde.operators.average import exponential_average
 from depthpde.operators.boundary import open_edges
 from depthpde.operators.diffusion.dispatch import evolve, open_edge_mask
-from depthpde.operators.diffusion.problem import Problem, as_compute
+from depthpde.operators.diffusion.problem import Problem
 from depthpde.operators.laplacian import difference
 from depthpde.operators.stability import Scheme, check_ratio, free_from_ratio, multiplier
 from depthpde.shapes import Field, Mask, Segments
@@ -71,13 +79,15 @@ class DepthwiseConv(nn.Module):
         self.dim, self.width = check_positive("dim", dim), check_positive("width", width)
         if width % 2 == 0:
             raise ValueError(f"`width` must be odd, got {width}; use {width - 1} or {width + 1}")
-        self.start, self.is_causal = check_one_of("start", start, Start), causal
+        self.start = check_one_of("start", start, Start)
+        self.is_causal = check_flag("causal", causal)
         if self.start is Start.HEAT:
             raise ValueError(
                 "`start` must be 'identity' or 'blur' for a convolution, got 'heat'; "
                 "use LearnedStencil(bound=None), which starts as heat flow"
             )
         self.start_ratio = check_range("start_ratio", start_ratio, 0.0, 0.5)
+        check_factory(device, dtype)
         self.weight = nn.Parameter(torch.empty(width, dim, device=device, dtype=dtype))
         self.reset_parameters()
 
@@ -168,7 +178,8 @@ class Blur(nn.Module):
         self.dim = check_positive("dim", dim)
         scheme = choose_scheme(None, causal=causal)
         self.problem = Problem(steps=check_positive("steps", steps), scheme=scheme)
-        self.start_ratio = float((1 / 4 if causal else 1 / 8) if ratio is None else ratio)
+        start = (1 / 4 if causal else 1 / 8) if ratio is None else ratio
+        self.start_ratio = check_range("ratio", start, 0.0, 1.0)
         check_ratio(torch.tensor(self.start_ratio, device="cpu"), scheme)
         self.register_buffer("fixed", torch.empty(()), persistent=False)
         self.reset_parameters()
@@ -246,8 +257,9 @@ class ExponentialAverage(nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        self.dim, self.is_causal = check_positive("dim", dim), causal
+        self.dim, self.is_causal = check_positive("dim", dim), check_flag("causal", causal)
         self.initial_memory = check_range("initial_memory", initial_memory, 1e-6, 1 - 1e-6)
+        check_factory(device, dtype)
         self.theta = nn.Parameter(torch.empty(dim, device=device, dtype=dtype))
         self.reset_parameters()
 
@@ -270,38 +282,11 @@ class ExponentialAverage(nn.Module):
         """Average [batch, length, dim] → the same; see `Diffusion.forward`."""
         check_field("u", u, dim=self.dim)
         opened = open_edges(u, valid_mask=valid_mask, segments=segments, row_length=row_length)
-        field, memory = as_compute(u, self.memory)  # the sums outgrow half precision
-        cache = _remember(field, memory, opened)
-        if self.is_causal:
-            return cache.to(u.dtype)
-        mirrored = None if opened is None else opened.flip(1)
-        future = _remember(field.flip(1), memory, mirrored).flip(1)
-        return ((cache + future) / 2).to(u.dtype)
+        return exponential_average(u, self.memory, opened, causal=self.is_causal)
 
     def extra_repr(self) -> str:
         """Describe the average."""
         return f"{self.dim}, causal={self.is_causal}, {self.theta.numel()} parameters"
-
-
-def _remember(u: Field, memory: Tensor, opened: Tensor | None) -> Field:
-    """Average over the past by doubling: log₂ n passes, each reaching twice as far.
-
-    S_i ← S_i + q^d S_{i−d},    d = 1, 2, 4 …    where no wall stands between i − d and i
-    """
-    length = u.shape[1]
-    total, count = u, torch.ones_like(u)
-    if opened is None:
-        opened = torch.ones(1, length - 1, dtype=torch.bool, device=u.device)
-    joined = F.pad(opened, (1, 0))  # joined_i: no wall within the last d sites before i
-    gap = 1
-    while gap < length:
-        reach = (joined[:, gap:, None] * memory**gap).to(u.dtype)
-        before = torch.where(joined[:, gap:, None], total[:, :-gap], 0.0)
-        total = torch.cat((total[:, :gap], total[:, gap:] + reach * before), dim=1)
-        count = torch.cat((count[:, :gap], count[:, gap:] + reach * count[:, :-gap]), dim=1)
-        joined = torch.cat((joined[:, :gap] & False, joined[:, gap:] & joined[:, :-gap]), dim=1)
-        gap *= 2
-    return total / count
 
 
 class TokenShift(Diffusion):

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
 
-from depthpde.errors import check_field, check_one_of, check_positive
+from depthpde.errors import (
+    check_factory,
+    check_field,
+    check_flag,
+    check_grid,
+    check_one_of,
+    check_positive,
+)
 from depthpde.layers.ratio import BoundedRatio, Per, layer_bound
 from depthpde.operators.boundary import Boundary
 from depthpde.operators.diffusion import diffusion_2d
 from depthpde.operators.diffusion.adaptive import diffuse_adaptive
 from depthpde.operators.diffusion.conductance import edge_distance
 from depthpde.operators.diffusion.dispatch import check_ends, check_problem, evolve, open_edge_mask
+from depthpde.operators.diffusion.free_step import evolve_free
 from depthpde.operators.diffusion.problem import Problem, accumulation_dtype
 from depthpde.operators.stability import Scheme, multiplier
 from depthpde.shapes import Edges, Field, Mask, Segments
@@ -21,6 +30,7 @@ from depthpde.shapes import Edges, Field, Mask, Segments
 
 def choose_scheme(scheme: Scheme | str | None, *, causal: bool) -> Scheme:
     """Choose the scheme of a layer, and refuse one that would show a site its future."""
+    check_flag("causal", causal)
     if scheme is None:
         return Scheme.UPWIND if causal else Scheme.EXPLICIT
     chosen = check_one_of("scheme", scheme, Scheme)
@@ -84,13 +94,13 @@ class Diffusion(nn.Module):
     ) -> None:
         super().__init__()
         self.dim = check_positive("dim", dim)
-        self.grid = grid
+        self.grid = None if grid is None else check_grid("grid", grid)
         self.problem = Problem(
             steps=check_positive("steps", steps),
             scheme=choose_scheme(scheme, causal=causal),
             boundary=check_one_of("boundary", boundary, Boundary),
             dilation=check_positive("dilation", dilation),
-            width=0 if grid is None else check_positive("grid", grid[1]),
+            width=0 if self.grid is None else self.grid[1],
         )
         if grid is not None and self.problem.scheme not in (Scheme.EXPLICIT, Scheme.EXACT):
             raise ValueError(
@@ -134,21 +144,25 @@ class Diffusion(nn.Module):
             u: The field.
             valid_mask: True = real token; padding is a wall and keeps its values.
             segments: One number per packed sequence.
-            row_length: Width of an image whose rows must not mix.
+            row_length: Width of an image whose rows must not mix; over a grid, the width of this
+                call's image, where it is not the one that the layer was built for.
         """
         check_field("u", u, dim=self.dim)
-        ratio = self.ratio.reshape(1, 1, -1)
         if self.grid is not None:
-            if segments is not None or row_length is not None:
-                raise ValueError(
-                    "`segments` and `row_length` have no meaning over a grid; use valid_mask"
-                )
-            return diffusion_2d.diffuse_checked(u, ratio, self.grid, valid_mask, self.problem)
+            grid = diffusion_2d.plane_of(u, self.grid, segments, row_length)
+            problem = self.problem if grid == self.grid else replace(self.problem, width=grid[1])
+            ratio = self.ratio.reshape(1, 1, -1)
+            return diffusion_2d.diffuse_checked(u, ratio, grid, valid_mask, problem)
         check_problem(self.problem, u)
         edges = open_edge_mask(
             u, self.problem, valid_mask=valid_mask, segments=segments, row_length=row_length
         )
-        return evolve(u, ratio, edges, self.problem)
+        free = self.free
+        # one node from θ to the field; a ratio of another kind, or one that is hooked, is called
+        if type(free) is not BoundedRatio or free.per is Per.HEAD or free._forward_hooks:
+            return evolve(u, self.ratio.reshape(1, 1, -1), edges, self.problem)
+        projected = free.initial_ratio == 0
+        return evolve_free(u, free.theta, free.bound, edges, self.problem, projected=projected)
 
     def transfer_function(self, omega: Tensor) -> Tensor:
         """Give H(ω) of every feature by formula, [modes, dim], complex."""
@@ -218,6 +232,7 @@ class AdaptiveDiffusion(nn.Module):
         limit = layer_bound(scheme, bound)
         start = limit / 2 if initial_ratio is None else initial_ratio
         self.free = BoundedRatio(dim, limit, start, per=Per.SCALAR, device=device, dtype=dtype)
+        check_factory(device, dtype)
         self.log_sensitivity = nn.Parameter(torch.empty(dim, device=device, dtype=dtype))
         self.reset_parameters()
 

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from depthpde.operators.diffusion.kernels.threads import inline, kernel, launch
-from depthpde.operators.diffusion.operator import needs_composite
+from depthpde.operators.diffusion.operator import runs_eagerly
 
 CHUNK = 16_384
 """Numbers that one thread takes at once."""
@@ -52,17 +52,8 @@ def dropout(u: Tensor, share: float) -> Tensor:
 
 
 def supports(u: Tensor) -> bool:
-    """Tell whether the kernel does this case, here and now."""
-    if torch.compiler.is_compiling() or needs_composite():
-        return False
-    return (
-        u.device.type == "cpu"
-        and u.dtype in (torch.float32, torch.float64)
-        and u.numel() < MOST
-        # Somebody watches every operation, such as a counter of operations or a fake tensor.
-        and not torch._C._len_torch_dispatch_stack()
-        and not torch._C._are_functorch_transforms_active()
-    )
+    """Return whether the kernel does this case, here and now."""
+    return runs_eagerly(u) and u.dtype in (torch.float32, torch.float64) and u.numel() < MOST
 
 
 class _Drop(torch.autograd.Function):

@@ -7,7 +7,7 @@ from enum import StrEnum
 import torch
 from torch import Tensor, nn
 
-from depthpde.errors import check_positive
+from depthpde.errors import check_positive, check_precision, check_tensor
 from depthpde.shapes import Field
 
 
@@ -115,12 +115,14 @@ class PatchEmbedding(nn.Module):
     def forward(self, images: Tensor) -> Field:
         """Return the field [batch, patches, dim] of images [batch, channels, height, width]."""
         side = self.patch
+        check_tensor("images", images)
         fits = images.ndim == 4 and images.shape[1] == self.channels
         if not fits or images.shape[2] % side or images.shape[3] % side:
             raise ValueError(
                 f"`images` must be [batch, {self.channels}, height, width] with sides that are "
                 f"multiples of {side}, got {list(images.shape)}; resize or pad the images"
             )
+        check_precision("images", images, self.map.weight)
         batch, channels, height, width = images.shape
         cut = images.reshape(batch, channels, height // side, side, width // side, side)
         return self.map(cut.permute(0, 2, 4, 3, 5, 1).flatten(3).flatten(1, 2))

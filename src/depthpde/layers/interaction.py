@@ -9,7 +9,18 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from depthpde.errors import check_field, check_mask, check_positive, check_range
+from depthpde.errors import (
+    check_factory,
+    check_field,
+    check_flag,
+    check_mask,
+    check_positive,
+    check_precision,
+    check_range,
+    shown,
+)
+from depthpde.layers.decoding import DecodeCache
+from depthpde.operators import fused_attention
 from depthpde.operators.interaction import attention_weights, interact
 from depthpde.shapes import Field, Mask
 
@@ -38,33 +49,6 @@ def leave(place: Inside, u: Tensor) -> Tensor:
     return u
 
 
-class DecodeCache:
-    """What has passed by already, kept so that one new site costs the work of one site.
-
-    A causal model meets it twice: with all sites of the prompt, then with one new site at a
-    time. It grows with use, and belongs to one batch of sequences.
-    """
-
-    def __init__(self) -> None:
-        self.sites = 0
-        self._kept: dict[str, Tensor] = {}
-
-    def join(self, name: str, u: Tensor, *, keep: int | None = None, axis: int = 1) -> Tensor:
-        """Return what is past with what is new behind it, and remember the end of both.
-
-        Args:
-            name: What passes by.
-            u: What is new.
-            keep: How many sites to remember; None for all.
-            axis: Axis of the sites.
-        """
-        joined = torch.cat((self._kept[name], u), dim=axis) if name in self._kept else u
-        length = joined.shape[axis]
-        first = 0 if keep is None else max(0, length - keep)
-        self._kept[name] = joined.narrow(axis, first, length - first)
-        return joined
-
-
 class Attention(nn.Module):
     """Mix every site with the others, by content.
 
@@ -72,7 +56,7 @@ class Attention(nn.Module):
 
     Every row of K sums to one, so a head's output stays in the convex hull of its values.
     Padding is never looked at; a sequence of nothing but padding looks at itself. Learned: the
-    four projections.
+    four projections. `window` may be set on a finished layer: no site then sees farther.
 
     >>> attention = dp.Attention(dim=16, heads=2)
     >>> attention(torch.randn(2, 10, 16)).shape
@@ -111,10 +95,14 @@ class Attention(nn.Module):
                 f"`heads` must divide `dim`, got {heads} heads and dim {dim}; "
                 f"use one of {[each for each in range(1, dim + 1) if dim % each == 0]}"
             )
-        self.causal = causal
+        self.causal = check_flag("causal", causal)
         self.rotation = rotation
         self.dropout = check_range("dropout", dropout, 0.0, 1.0)
-        self.explicit = explicit
+        self.explicit = check_flag("explicit", explicit)
+        if rotation is not None and not callable(rotation):
+            raise ValueError(f"`rotation` must be a function or None, got {shown(rotation)}")
+        check_factory(device, dtype)
+        self.window: int | None = None
         self.query, self.key, self.value, self.out = (
             nn.Linear(dim, dim, device=device, dtype=dtype) for _ in range(4)
         )
@@ -141,6 +129,7 @@ class Attention(nn.Module):
                 weights, for less; taken unless the weights are dropped.
         """
         check_field("u", u, dim=self.dim)
+        check_precision("u", u, self.query.weight)
         if valid_mask is not None:
             check_mask("valid_mask", valid_mask, u)
         query = self._split(at(Inside.QUERY, self.query(u)))
@@ -165,14 +154,18 @@ class Attention(nn.Module):
         return self.out(at(Inside.HEADS, mixed.transpose(1, 2).flatten(2)))
 
     def extra_repr(self) -> str:
-        """Say what the sub-modules do not."""
+        """Describe what the sub-modules do not."""
         return f"heads={self.heads}, causal={self.causal}, explicit={self.explicit}"
 
     def _mix(self, query: Tensor, key: Tensor, value: Tensor, valid_mask: Mask | None) -> Tensor:
         dropout = self.dropout if self.training else 0.0
+        # One new site is the last, and sees all.
+        causal = self.causal and query.shape[2] == key.shape[2]
+        if self.window is not None:
+            return self._mix_nearby(query, key, value, valid_mask, self.window)
+        if not dropout and fused_attention.supports(query, key, valid_mask, causal=causal):
+            return fused_attention.fused_attention(query, key, value, valid_mask, causal=causal)
         if valid_mask is None:
-            # One new site is the last, and sees all.
-            causal = self.causal and query.shape[2] == key.shape[2]
             return F.scaled_dot_product_attention(
                 query, key, value, dropout_p=dropout, is_causal=causal
             )
@@ -183,6 +176,17 @@ class Attention(nn.Module):
             cache = torch.ones(length, length, dtype=torch.bool, device=seen.device).tril()
             seen = seen & cache | torch.eye(length, dtype=torch.bool, device=seen.device)
         return F.scaled_dot_product_attention(query, key, value, attn_mask=seen, dropout_p=dropout)
+
+    def _mix_nearby(
+        self, query: Tensor, key: Tensor, value: Tensor, valid_mask: Mask | None, window: int
+    ) -> Tensor:
+        """Mix sites at most so far apart; a site whose neighbours are padding sees itself."""
+        sites = torch.arange(key.shape[2], device=key.device)
+        apart = sites[-query.shape[2] :, None] - sites
+        seen = (apart.abs() <= window) & ((apart >= 0) | (not self.causal))
+        if valid_mask is not None:
+            seen = seen & valid_mask[:, None, None, :] | (apart == 0)
+        return F.scaled_dot_product_attention(query, key, value, attn_mask=seen)
 
     def _mix_explicitly(
         self, query: Tensor, key: Tensor, value: Tensor, valid_mask: Mask | None, at: At

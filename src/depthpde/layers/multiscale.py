@@ -8,7 +8,16 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from depthpde.errors import check_field, check_name, check_positive
+from depthpde.errors import (
+    check_factory,
+    check_field,
+    check_flag,
+    check_name,
+    check_positive,
+    check_precision,
+    check_range,
+    shown,
+)
 from depthpde.layers.diffusion import Diffusion, choose_scheme
 from depthpde.operators.boundary import is_alone
 from depthpde.operators.diffusion import filtering
@@ -33,6 +42,13 @@ class DiffusionScale:
     """Distance between the sites that exchange."""
     initial_ratio: float | None = None
     """Where its ratio starts; half the bound by default."""
+
+    def __post_init__(self) -> None:
+        """Refuse what no diffusion takes."""
+        check_positive("steps", self.steps)
+        check_positive("dilation", self.dilation)
+        if self.initial_ratio is not None:
+            check_range("initial_ratio", self.initial_ratio, 0.0, 1e6)
 
 
 SCALES = {
@@ -108,9 +124,10 @@ class MultiscaleDiffusion(nn.Module):
             )
             for scale in self.scales
         )
+        check_factory(device, dtype)
         self.logits = nn.Parameter(torch.empty(len(self.scales), device=device, dtype=dtype))
         self.gate = None
-        if gated:
+        if check_flag("gated", gated):
             self.gate = nn.Linear(dim, len(self.scales), bias=False, device=device, dtype=dtype)
         self.reset_parameters()
 
@@ -186,7 +203,10 @@ class MultiscaleDiffusion(nn.Module):
         dtype = accumulation_dtype(u.dtype)  # differences outgrow half precision
         alone = self._alone(u, valid_mask, segments, row_length)
         field = u if alone is None else torch.where(alone, 0.0, u)
-        logits = self.logits if self.gate is None else self.logits + self.gate(field)
+        logits = self.logits
+        if self.gate is not None:
+            check_precision("u", u, self.gate.weight)
+            logits = logits + self.gate(field)
         weights = torch.softmax(logits, dim=-1)
         change = torch.zeros_like(u, dtype=dtype)
         for k, member in enumerate(self._each()):
@@ -235,6 +255,8 @@ class MultiscaleDiffusion(nn.Module):
 
 def read_scales(scales: str | Sequence[DiffusionScale | str]) -> tuple[DiffusionScale, ...]:
     """Read scales from their names, and refuse those that collapse into one."""
+    if not isinstance(scales, str | Sequence):
+        raise ValueError(f"`scales` must be names or DiffusionScale objects, got {shown(scales)}")
     members = tuple(
         SCALES[check_name("scales", each, SCALES)] if isinstance(each, str) else each
         for each in (scales.split() if isinstance(scales, str) else scales)
@@ -245,6 +267,10 @@ def read_scales(scales: str | Sequence[DiffusionScale | str]) -> tuple[Diffusion
         )
     seen: set[tuple[int, int]] = set()
     for scale in members:
+        if not isinstance(scale, DiffusionScale):
+            raise ValueError(
+                f"`scales` must be names or DiffusionScale objects, got {shown(scale)}"
+            )
         key = (check_positive("steps", scale.steps), check_positive("dilation", scale.dilation))
         if key in seen:
             raise ValueError(

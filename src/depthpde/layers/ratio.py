@@ -7,7 +7,7 @@ from enum import StrEnum
 import torch
 from torch import Tensor, nn
 
-from depthpde.errors import check_one_of, check_positive, check_range
+from depthpde.errors import check_factory, check_one_of, check_positive, check_range
 from depthpde.operators.stability import (
     Scheme,
     free_from_ratio,
@@ -75,6 +75,7 @@ class BoundedRatio(nn.Module):
         if dim % check_positive("num_heads", num_heads):
             raise ValueError(f"`num_heads` must divide dim = {dim}, got {num_heads}")
         groups = {Per.FEATURE: dim, Per.HEAD: num_heads, Per.SCALAR: 1}[self.per]
+        check_factory(device, dtype)
         self.theta = nn.Parameter(torch.empty(groups, device=device, dtype=dtype))
         self.reset_parameters()
 

@@ -8,7 +8,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from depthpde.errors import check_field, check_one_of, check_positive
+from depthpde.errors import (
+    check_factory,
+    check_field,
+    check_one_of,
+    check_positive,
+    check_precision,
+)
 from depthpde.operators.reaction import feed_forward
 from depthpde.shapes import Field
 
@@ -62,12 +68,14 @@ class FeedForward(nn.Module):
         self.dim = check_positive("dim", dim)
         self.activation = check_one_of("activation", activation, Activation)
         check_positive("hidden", hidden)
+        check_factory(device, dtype)
         self.enter = nn.Linear(dim, hidden, device=device, dtype=dtype)
         self.out = nn.Linear(hidden, dim, device=device, dtype=dtype)
 
     def forward(self, u: Field) -> Field:
         """Return the increment that the reaction makes of a field."""
         check_field("u", u, dim=self.dim)
+        check_precision("u", u, self.enter.weight)
         return feed_forward(
             u,
             self.enter.weight,
@@ -78,5 +86,5 @@ class FeedForward(nn.Module):
         )
 
     def extra_repr(self) -> str:
-        """Say what the sub-modules do not."""
+        """Describe what the sub-modules do not."""
         return f"activation={self.activation.value}"

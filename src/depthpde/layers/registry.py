@@ -9,12 +9,13 @@ from typing import Any, ClassVar
 
 from torch import nn
 
-from depthpde.config import Settings, check_keys
-from depthpde.errors import check_one_of
+from depthpde.config import Positive, Settings, check_keys
+from depthpde.errors import check_one_of, check_range
 from depthpde.layers.controls import Blur, DepthwiseConv, ExponentialAverage, Start, TokenShift
 from depthpde.layers.diffusion import AdaptiveDiffusion, Diffusion, choose_scheme
 from depthpde.layers.multiscale import DiffusionScale, MultiscaleDiffusion, read_scales
 from depthpde.layers.ratio import Per, layer_bound
+from depthpde.layers.rivals import Canon, Smear
 from depthpde.layers.stencil import LearnedStencil, TapBound
 from depthpde.operators.boundary import Boundary
 from depthpde.operators.stability import Scheme
@@ -31,6 +32,8 @@ class LayerKind(StrEnum):
     EXPONENTIAL_AVERAGE = "exponential_average"
     TOKEN_SHIFT = "token_shift"
     LEARNED_STENCIL = "learned_stencil"
+    CANON = "canon"
+    SMEAR = "smear"
 
 
 KINDS: dict[LayerKind, tuple[type[nn.Module], dict[str, str]]] = {
@@ -71,10 +74,14 @@ KINDS: dict[LayerKind, tuple[type[nn.Module], dict[str, str]]] = {
         LearnedStencil,
         {"steps": "reach", "start": "start", "initial_ratio": "start_ratio", "taps": "bound"},
     ),
+    LayerKind.CANON: (Canon, {"initial_ratio": "initial_ratio"}),
+    LayerKind.SMEAR: (Smear, {"initial_ratio": "initial_ratio"}),
 }
 """The class of every kind, and which settings it takes under which name."""
 PLANE_KINDS = (LayerKind.DIFFUSION, LayerKind.MULTISCALE, LayerKind.LEARNED_STENCIL)
 """Kinds that act over the plane of an image; the others act along its rows."""
+CAUSAL_KINDS = frozenset((LayerKind.TOKEN_SHIFT, LayerKind.CANON, LayerKind.SMEAR))
+"""Kinds that look back wherever they stand."""
 FIXED_KINDS = frozenset((LayerKind.BLUR, LayerKind.EXPONENTIAL_AVERAGE))
 """Kinds that are never the identity."""
 
@@ -95,11 +102,11 @@ class LayerConfig(Settings):
     """Where the ratio starts; the fixed ratio of a blur, the memory of an average."""
     bound: float | None = None
     """Largest ratio that can be learned."""
-    steps: int | None = None
+    steps: Positive | None = None
     """PDE steps of one call."""
     scheme: Scheme | str | None = None
     """What one step does."""
-    dilation: int | None = None
+    dilation: Positive | None = None
     """Distance between the sites that exchange."""
     boundary: Boundary | str | None = None
     """What the ends of the sequence see."""
@@ -109,7 +116,7 @@ class LayerConfig(Settings):
     """Members of a multi-scale diffusion."""
     gated: bool | None = None
     """Whether a site's content weighs the scales."""
-    width: int | None = None
+    width: Positive | None = None
     """Taps of a convolution."""
     start: Start | str | None = None
     """What a convolution does before it has learned."""
@@ -118,6 +125,9 @@ class LayerConfig(Settings):
 
     def check(self) -> None:
         """Refuse a setting that the layer does not take."""
+        for name, number in (("initial_ratio", self.initial_ratio), ("bound", self.bound)):
+            if number is not None:
+                check_range(name, number, 0.0, 1e6)
         if self.scales is not None and not isinstance(self.scales, str):
             members = (
                 each
@@ -159,6 +169,8 @@ def initial_ratio(layer: LayerConfig, *, causal: bool, dimensions: int = 1) -> f
         return layer_bound(scheme, layer.bound, dimensions) / 2
     if layer.kind in (LayerKind.EXPONENTIAL_AVERAGE, LayerKind.TOKEN_SHIFT):
         return 1 / 4
+    if layer.kind in (LayerKind.CANON, LayerKind.SMEAR):
+        return 0.0
     heats = layer.kind in (LayerKind.BLUR, LayerKind.LEARNED_STENCIL)
     return 1 / 4 if causal and heats else 1 / 8
 
@@ -195,7 +207,7 @@ def build_layer(
             ]
             del given["initial_ratio"]
     settings = {takes[name]: value for name, value in given.items()}
-    if layer.kind is not LayerKind.TOKEN_SHIFT:
+    if layer.kind not in CAUSAL_KINDS:
         settings["causal"] = causal
     if layer.kind is LayerKind.DIFFUSION and num_heads is not None:
         settings["num_heads"] = num_heads

@@ -137,5 +137,5 @@ class Residual(nn.Module):
         return u + increment if self.gain == 1.0 else self.gain * u + increment
 
     def extra_repr(self) -> str:
-        """Say how the step is taken."""
+        """Describe how the step is taken."""
         return f"gain={self.gain:.4g}, on={self.on}, dropout={self.dropout}"

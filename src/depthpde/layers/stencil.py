@@ -7,10 +7,19 @@ from enum import StrEnum
 import torch
 from torch import Tensor, nn
 
-from depthpde.errors import check_field, check_one_of, check_positive, check_range
+from depthpde.errors import (
+    check_factory,
+    check_field,
+    check_flag,
+    check_grid,
+    check_mask,
+    check_one_of,
+    check_positive,
+    check_range,
+)
 from depthpde.layers.controls import Start
 from depthpde.operators.boundary import open_edges
-from depthpde.operators.diffusion import filtering
+from depthpde.operators.diffusion import diffusion_2d, filtering
 from depthpde.operators.diffusion.problem import Problem
 from depthpde.operators.diffusion.taps import heat_taps
 from depthpde.operators.stability import Scheme, ratio_bounds
@@ -77,13 +86,17 @@ class LearnedStencil(nn.Module):
         self.start = check_one_of("start", start, Start)
         chosen = TapBound.FREE if bound is None else check_one_of("bound", bound, TapBound)
         self.bound = None if chosen is TapBound.FREE else chosen
-        self.symmetric, self.is_causal, self.grid = symmetric, causal, grid
+        self.symmetric, self.grid = check_flag("symmetric", symmetric), None
+        self.is_causal = check_flag("causal", causal)
+        if grid is not None:
+            self.grid = check_grid("grid", grid)
         self._check_options()
         self.problem = Problem(scheme=Scheme.UPWIND if causal else Scheme.EXPLICIT)
         bounds = ratio_bounds(self.problem.scheme)
         ratio = bounds.sign / 2 if start_ratio is None else start_ratio
         self.start_ratio = check_range("start_ratio", ratio, 0.0, bounds.stable)
         rows = reach + 1 if symmetric or causal else 2 * reach + 1
+        check_factory(device, dtype)
         self.theta = nn.Parameter(torch.empty(rows, dim, device=device, dtype=dtype))
         self.reset_parameters()
 
@@ -136,11 +149,10 @@ class LearnedStencil(nn.Module):
         """Filter [batch, length, dim] → the same; see `Diffusion.forward`."""
         check_field("u", u, dim=self.dim)
         if self.grid is not None:
-            if segments is not None or row_length is not None:
-                raise ValueError(
-                    "`segments` and `row_length` have no meaning over a grid; use valid_mask"
-                )
-            return self._over_grid(u, self.grid, valid_mask)
+            grid = diffusion_2d.plane_of(u, self.grid, segments, row_length)
+            if valid_mask is not None:
+                check_mask("valid_mask", valid_mask, u)
+            return self._over_grid(u, grid, valid_mask)
         edges = open_edges(u, valid_mask=valid_mask, segments=segments, row_length=row_length)
         return filtering.convolve(u, self.taps[None], edges, self.problem, mirrored=self.symmetric)
 

@@ -7,8 +7,9 @@ from functools import partial
 
 from torch import Tensor, nn
 
+from depthpde.layers.decoding import DecodeCache
 from depthpde.layers.embedding import Encoding, Rotary
-from depthpde.layers.interaction import Attention, DecodeCache
+from depthpde.layers.interaction import Attention
 from depthpde.layers.reaction import FeedForward
 from depthpde.layers.stabilizer import Norm, Residual, build_norm
 from depthpde.models.config import ModelConfig

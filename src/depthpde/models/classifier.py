@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from depthpde.layers.pooling import pool
-from depthpde.models.config import ModelConfig, TaskLike
+from depthpde.models.config import ModelConfig, TaskLike, check_config
 from depthpde.models.pretrained import Pretrained
 from depthpde.shapes import Mask
 
@@ -37,6 +37,7 @@ class Classifier(Pretrained):
         *,
         generator: torch.Generator | None = None,
     ) -> None:
+        check_config(config)
         if task is not None:
             config = config.fit(task)
         config.check_complete("classes")

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Annotated, Any, Protocol
 
 from depthpde.config import Positive, Range, Settings
-from depthpde.errors import check_one_of, check_positive, check_range
+from depthpde.errors import check_grid, check_one_of, check_range, shown
 from depthpde.layers.embedding import Encoding, InputKind
 from depthpde.layers.pooling import Pooling
 from depthpde.layers.reaction import Activation
@@ -153,9 +153,7 @@ class ModelConfig(Settings):
     def _check_grid(self) -> None:
         if self.grid is None:
             return
-        if len(self.grid) != 2:
-            raise ValueError(f"`grid` must be rows and columns, got {self.grid!r}")
-        rows, columns = (check_positive("grid", side) for side in self.grid)
+        rows, columns = check_grid("grid", self.grid)
         self._set(grid=(rows, columns))
         if self.length is not None and self.length != rows * columns:
             raise ValueError(
@@ -343,6 +341,15 @@ def _starts_as_identity(layer: LayerConfig) -> bool:
     if layer.kind is LayerKind.DEPTHWISE_CONV:
         return layer.start != "blur"
     return layer.initial_ratio == 0.0
+
+
+def check_config(config: ModelConfig) -> ModelConfig:
+    """Return a model's config, or say what came in its place."""
+    if not isinstance(config, ModelConfig):
+        raise ValueError(
+            f"`config` must be a ModelConfig, got {shown(config)}; use dp.ModelConfig(dim=64)"
+        )
+    return config
 
 
 def _patches(grid: tuple[int, int] | None, patch: int) -> tuple[int, int]:

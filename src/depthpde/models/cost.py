@@ -14,8 +14,9 @@ from depthpde.layers.pooling import Pooling
 from depthpde.layers.ratio import Per
 from depthpde.layers.reaction import Activation
 from depthpde.layers.registry import LayerConfig, LayerKind
+from depthpde.layers.rivals import CANON_WIDTH
 from depthpde.layers.stabilizer import Norm, NormKind
-from depthpde.models.config import ModelConfig, ResolvedPlacement
+from depthpde.models.config import ModelConfig, ResolvedPlacement, check_config
 from depthpde.models.placed import POSITIVE_SCHEMES
 from depthpde.models.position import Option, Position
 from depthpde.operators.boundary import Boundary
@@ -86,7 +87,7 @@ def cost(
     length: int | None = None,
     head: Head | str = Head.CLASSIFIER,
 ) -> Cost:
-    """Tell what a model costs without building it.
+    """Describe what a model costs without building it.
 
         parameters   exact
         operations   4 n d² + 2 n² d a block for attention, 2 n d h for the feed-forward, …
@@ -102,9 +103,12 @@ def cost(
         head: The part behind the encoder.
     """
     head = check_one_of("head", head, Head)
+    check_config(config)
     known = ("length",) if config.input is InputKind.PATCH else ("length", "vocabulary")
     config.check_complete(*known, *(("classes",) if head is Head.CLASSIFIER else ()))
-    sites = check_positive("length", length or config.length or 0) + config.prefix
+    sites = (
+        check_positive("length", (config.length or 0) if length is None else length) + config.prefix
+    )
     documents = config.documents if head is Head.CLASSIFIER else 1
     rows = check_positive("batch", batch) * documents
     return Cost(
@@ -248,6 +252,8 @@ def _placed(
             count *= 2
         elif each.option is Option.QUERIES_KEYS_VALUES:
             count *= 3
+        elif each.option is Option.QUERIES_KEYS:
+            count *= 2
         elif each.option is Option.WEIGHTS:
             features = config.heads
             if not _acts_on_values(each, config):
@@ -259,7 +265,7 @@ def _placed(
 
 
 def _acts_on_values(each: ResolvedPlacement, config: ModelConfig) -> bool:
-    """Tell whether a layer on the weights is computed on the values; see `AlongKeys`."""
+    """Return whether a layer on the weights is computed on the values; see `AlongKeys`."""
     layer, hidden = each.layer, config.causal or config.attention_dropout > 0
     if hidden or layer.gated or layer.kind not in _SYMMETRIC_KINDS:
         return False
@@ -285,7 +291,9 @@ def _layer_parameters(
         return _width(layer) * features
     if layer.kind is LayerKind.LEARNED_STENCIL:
         return _filter_taps(layer.steps or 16, config) * features
-    if layer.kind is LayerKind.ADAPTIVE:
+    if layer.kind is LayerKind.CANON:
+        return CANON_WIDTH * features
+    if layer.kind in (LayerKind.ADAPTIVE, LayerKind.SMEAR):
         return features + 1
     return 0 if layer.kind is LayerKind.BLUR else features
 
@@ -297,6 +305,10 @@ def _layer_operations(layer: LayerConfig, config: ModelConfig, sites: int) -> in
     if layer.kind is LayerKind.EXPONENTIAL_AVERAGE:
         return (1 if config.causal else 2) * 2 * max(1, math.ceil(math.log2(sites)))
     if layer.kind is LayerKind.TOKEN_SHIFT:
+        return 2
+    if layer.kind is LayerKind.CANON:
+        return CANON_WIDTH
+    if layer.kind is LayerKind.SMEAR:  # the gate and the sum
         return 2
     if layer.kind is LayerKind.LEARNED_STENCIL:
         return _filter_taps(layer.steps or 16, config) * (1 if config.plane is None else 2)
@@ -330,11 +342,8 @@ def _layer_kept(layer: LayerConfig, config: ModelConfig, size: int, rows: int, s
         return _width(layer) * size
     if layer.kind is LayerKind.ADAPTIVE:
         return size + 2 * rows * sites
-    if layer.kind is LayerKind.EXPONENTIAL_AVERAGE:
-        gaps = [2**each for each in range(math.ceil(math.log2(max(2, sites))))]
-        shorter = sum(1 - gap / sites for gap in gaps)
-        once = size * (shorter + len(gaps) + 2) + size / rows * shorter
-        return int((1 if config.causal else 2) * once)
+    if layer.kind is LayerKind.SMEAR:  # the field, its later sites side by side, the gate
+        return 2 * size + 2 * rows * sites
     return size
 
 
@@ -343,7 +352,7 @@ def _filter_taps(reach: int, config: ModelConfig) -> int:
 
 
 def _is_one_filter(layer: LayerConfig, config: ModelConfig) -> bool:
-    """Tell whether all scales of a layer are one pass over memory; see `MultiscaleDiffusion`."""
+    """Return whether all scales of a layer are one pass over memory; see `MultiscaleDiffusion`."""
     return (
         layer.kind is LayerKind.MULTISCALE
         and not layer.gated

@@ -8,7 +8,8 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from depthpde.errors import check_mask
+from depthpde.errors import check_mask, check_tensor
+from depthpde.layers.decoding import DecodeCache
 from depthpde.layers.embedding import (
     Encoding,
     InputKind,
@@ -16,7 +17,6 @@ from depthpde.layers.embedding import (
     PixelEmbedding,
     SiteEncoding,
 )
-from depthpde.layers.interaction import DecodeCache
 from depthpde.layers.pooling import Pooling
 from depthpde.layers.stabilizer import Dropout, Norm, build_norm
 from depthpde.models.block import Block
@@ -72,7 +72,7 @@ class Encoder(nn.Module):
         """
         if self.config.input is InputKind.TOKEN:
             _check_tokens(inputs)
-        u = self.embedding(inputs)
+        u = self._embed(inputs)
         if valid_mask is not None:
             check_mask("valid_mask", valid_mask, u)
         if self.front is not None:
@@ -85,6 +85,17 @@ class Encoder(nn.Module):
         if cache is not None:
             cache.sites += u.shape[1]
         return self.final_norm(u), valid_mask
+
+    def _embed(self, inputs: Tensor) -> Field:
+        try:
+            field: Field = self.embedding(inputs)
+        except IndexError as error:
+            raise ValueError(
+                f"`inputs` must be token ids from 0 to {(self.config.vocabulary or 0) - 1}, got "
+                f"{int(inputs.min())} to {int(inputs.max())}; build the model with a larger "
+                "vocabulary, or map the tokens"
+            ) from error
+        return field
 
     def _place_sites(self, u: Field, valid_mask: Mask | None, cache: DecodeCache | None) -> Field:
         """Add the positional embedding, with the layers placed after or before it."""
@@ -109,10 +120,11 @@ class Encoder(nn.Module):
 
 
 def _check_tokens(tokens: Tensor) -> None:
-    if tokens.ndim != 2 or tokens.is_floating_point():
+    check_tensor("inputs", tokens)
+    if tokens.ndim != 2 or tokens.dtype not in (torch.int64, torch.int32):
         raise ValueError(
             f"`inputs` must be whole token ids [batch, length], got {tokens.dtype} "
-            f"{list(tokens.shape)}; use input='linear' or 'patch' for pixels"
+            f"{list(tokens.shape)}; use .long(), or input='linear' or 'patch' for pixels"
         )
 
 

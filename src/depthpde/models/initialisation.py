@@ -9,6 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from depthpde.errors import shown
 from depthpde.models.config import ModelConfig
 from depthpde.seeds import generator as stream
 
@@ -31,6 +32,10 @@ def initialise(
         config: Its config.
         generator: Source of one seed, from which every stream is derived; None takes torch's own.
     """
+    if generator is not None and not isinstance(generator, torch.Generator):
+        raise ValueError(
+            f"`generator` must be a torch.Generator, got {shown(generator)}; use dp.generator(0)"
+        )
     seed = int(torch.randint(2**62, (), generator=generator, device="cpu"))
     gain = config.stability.branch_gain(config.blocks)
     for name, module in model.named_modules():

@@ -9,10 +9,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from depthpde.errors import check_positive, check_range
+from depthpde.layers.decoding import DecodeCache
 from depthpde.layers.embedding import InputKind
-from depthpde.layers.interaction import DecodeCache
 from depthpde.layers.pooling import Pooling
-from depthpde.models.config import ModelConfig, TaskLike
+from depthpde.models.config import ModelConfig, TaskLike, check_config
 from depthpde.models.pretrained import Pretrained
 from depthpde.shapes import Mask
 
@@ -42,6 +42,7 @@ class LanguageModel(Pretrained):
         *,
         generator: torch.Generator | None = None,
     ) -> None:
+        check_config(config)
         if config.input is not InputKind.TOKEN:
             raise ValueError(f"`input` must be 'token' in a language model, got {config.input!s}")
         if config.pooling is Pooling.CLS:

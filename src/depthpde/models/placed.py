@@ -9,8 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from depthpde.layers.controls import Blur
+from depthpde.layers.decoding import DecodeCache, Sites, decode
 from depthpde.layers.diffusion import Diffusion
-from depthpde.layers.interaction import DecodeCache, Inside
+from depthpde.layers.interaction import Inside
 from depthpde.layers.multiscale import MultiscaleDiffusion
 from depthpde.layers.registry import build_layer
 from depthpde.models.config import ModelConfig, ResolvedPlacement
@@ -165,17 +166,14 @@ class AlongSites(nn.Module):
     def decode(self, u: Field, cache: DecodeCache, name: str) -> Field:
         """Return new sites smoothed with those that are past, of a causal layer.
 
-        A causal layer looks back `reach` sites, so it is run over those and the new ones; one that
-        looks back without end is run over all.
+        Image rows are segments here: a window may begin anywhere in a row.
         """
-        joined = cache.join(name, u, keep=getattr(self.layer, "reach", None))
-        before = joined.shape[1] - u.shape[1]
         rows = None
-        if self.row_length is not None:  # the window may begin anywhere in a row
-            first = cache.sites - before
-            sites = torch.arange(first, first + joined.shape[1], device=u.device)
+        if self.row_length is not None:
+            sites = torch.arange(cache.sites, cache.sites + u.shape[1], device=u.device)
             rows = (sites // self.row_length).expand(u.shape[0], -1)
-        return self.layer(joined, None, rows)[:, before:]
+        new = Sites(u, segments=rows)
+        return decode(self.layer, new, windows=cache.windows, seen=cache.sites, name=name)
 
 
 POSITIVE_SCHEMES = (Scheme.EXPLICIT, Scheme.BACKWARD_EULER, Scheme.EXACT)
@@ -269,6 +267,8 @@ def _parts(placement: ResolvedPlacement) -> tuple[str, ...]:
         return ("",)
     if placement.option is Option.QUERIES_KEYS_VALUES:
         return (Inside.QUERY.value, Inside.KEY.value, Inside.VALUE.value)
+    if placement.option is Option.QUERIES_KEYS:
+        return (Inside.QUERY.value, Inside.KEY.value)
     return ((Inside.WEIGHTS if placement.option is Option.WEIGHTS else Inside.VALUE).value,)
 
 

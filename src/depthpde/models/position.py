@@ -68,6 +68,8 @@ class Option(StrEnum):
     """In attention: the values."""
     QUERIES_KEYS_VALUES = "queries_keys_values"
     """In attention: queries, keys and values, each with a layer of its own."""
+    QUERIES_KEYS = "queries_keys"
+    """In attention: queries and keys, each with a layer of its own; what is mixed stays."""
     WEIGHTS = "weights"
     """In attention: the weights along the key axis, one ratio a head, renormalised."""
     ALONG_SITES = "along_sites"
@@ -78,7 +80,12 @@ class Option(StrEnum):
 
 OPTIONS: dict[Position, tuple[Option, ...]] = {
     Position.AFTER_EMBEDDING: (Option.AFTER_ENCODING, Option.BEFORE_ENCODING),
-    Position.IN_ATTENTION: (Option.VALUES, Option.QUERIES_KEYS_VALUES, Option.WEIGHTS),
+    Position.IN_ATTENTION: (
+        Option.VALUES,
+        Option.QUERIES_KEYS_VALUES,
+        Option.WEIGHTS,
+        Option.QUERIES_KEYS,
+    ),
     Position.IN_HEADS: (Option.ALONG_SITES, Option.ACROSS_HEADS),
 }
 """The options of the positions that have any, the default first."""

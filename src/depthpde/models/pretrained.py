@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -13,12 +13,18 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from depthpde import __version__
+from depthpde.models.card import write_card
 from depthpde.models.config import ModelConfig
 from depthpde.models.encoder import Encoder
+from depthpde.models.hub import fetch, push
 from depthpde.models.initialisation import initialise
 from depthpde.models.placed import Observer
 
 WEIGHTS, CONFIG = "model.safetensors", "config.json"
+MODEL_TYPE = "depthpde"
+"""By which transformers' Auto classes know our models."""
+AUTO_PREFIX = "model."
+"""What those classes put before every weight's name."""
 
 Model = TypeVar("Model", bound="Pretrained")
 
@@ -55,34 +61,40 @@ class Pretrained(nn.Module):
         save_file(weights, folder / WEIGHTS, metadata={"format": "pt"})
         values = {
             "model": type(self).__name__,
+            "model_type": MODEL_TYPE,
             "depthpde": __version__,
             "config": self.config.to_dict(),
         }
         (folder / CONFIG).write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
         return folder
 
-    def push_to_hub(self, name: str) -> None:
-        """Save the model to the Hugging Face hub under ``owner/name``; needs the extra ``hf``."""
-        from tempfile import TemporaryDirectory
+    def push_to_hub(self, name: str, *, card: str | None = None, private: bool = False) -> str:
+        """Put weights, config and a card on the Hugging Face hub; return the address.
 
-        hub = _hub()
-        with TemporaryDirectory() as folder:
-            self.save_pretrained(folder)
-            hub.create_repo(name, exist_ok=True)
-            hub.upload_folder(repo_id=name, folder_path=folder)
+        Args:
+            name: ``owner/name``; needs the extra ``hf`` and a token of the hub.
+            card: What `dp.model_card` returned, with task, data and metrics; unless given, one
+                that says what the model is and that nothing was measured.
+            private: Whether a new repository is hidden from others.
+        """
+        return push(name, self.save_pretrained, card or write_card(self), private=private)
 
     @classmethod
-    def from_pretrained(cls: type[Model], path: str | Path) -> Model:
+    def from_pretrained(
+        cls: type[Model], path: str | Path, *, revision: str | None = None
+    ) -> Model:
         """Bring a saved model back, in evaluation mode.
 
         Args:
             path: A folder, or ``owner/name`` on the Hugging Face hub (needs the extra ``hf``).
+            revision: A branch, tag or commit on the hub.
         """
-        folder = _folder(path)
+        folder = saved_folder(path, revision)
         config = cls._read_config(folder / CONFIG)
         # The first weights are replaced at once, so any will do; torch's own stream stays put.
         model = cls(config, generator=torch.Generator().manual_seed(0))
         weights, _ = read_weights(folder / WEIGHTS)
+        weights = {name.removeprefix(AUTO_PREFIX): each for name, each in weights.items()}
         model.to(next(iter(weights.values())).dtype)
         try:
             model.load_state_dict(weights)
@@ -116,15 +128,9 @@ def read_weights(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
         ) from error
 
 
-def _folder(path: str | Path) -> Path:
-    folder = Path(path)
-    if (
-        not folder.is_dir()
-        and isinstance(path, str)
-        and path.count("/") == 1
-        and path[0] not in "./~"
-    ):
-        folder = Path(_hub().snapshot_download(path, allow_patterns=[WEIGHTS, CONFIG]))
+def saved_folder(path: str | Path, revision: str | None = None) -> Path:
+    """Return a folder with a saved model, from here or from the hub, or say what it lacks."""
+    folder = fetch(path, (CONFIG, WEIGHTS), revision=revision)
     missing = [name for name in (CONFIG, WEIGHTS) if not (folder / name).is_file()]
     if missing:
         raise FileNotFoundError(
@@ -132,14 +138,3 @@ def _folder(path: str | Path) -> Path:
             f"{' and '.join(missing)}; write one with save_pretrained"
         )
     return folder
-
-
-def _hub() -> Any:
-    try:
-        import huggingface_hub
-    except ImportError as error:
-        raise ImportError(
-            "`huggingface_hub` must be installed to reach the hub; "
-            "use pip install 'depthpde[hf]', or a local folder"
-        ) from error
-    return huggingface_hub

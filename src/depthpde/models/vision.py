@@ -8,7 +8,7 @@ import torch
 
 from depthpde.layers.embedding import InputKind
 from depthpde.models.classifier import Classifier
-from depthpde.models.config import ModelConfig, TaskLike
+from depthpde.models.config import ModelConfig, TaskLike, check_config
 
 
 class VisionTransformer(Classifier):
@@ -37,4 +37,6 @@ class VisionTransformer(Classifier):
         *,
         generator: torch.Generator | None = None,
     ) -> None:
-        super().__init__(replace(config, input=InputKind.PATCH), task, generator=generator)
+        super().__init__(
+            replace(check_config(config), input=InputKind.PATCH), task, generator=generator
+        )

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from depthpde.errors import check_mask, check_positive, check_sites
+from depthpde.errors import check_mask, check_positive, check_sites, check_tensor
 from depthpde.shapes import Edges, Field, Mask, Segments
 
 
@@ -72,6 +72,7 @@ def open_edges(
         check_mask("valid_mask", valid_mask, u)
         conditions.append(_near(valid_mask, dilation) & _far(valid_mask, dilation))
     if segments is not None:
+        check_tensor("segments", segments, u)
         segments = segments_of(segments, u) if segments.ndim == 1 else segments
         check_sites("segments", segments, u)
         conditions.append(_near(segments, dilation) == _far(segments, dilation))
@@ -101,6 +102,7 @@ def segments_of(cu_seqlens: Tensor, u: Field) -> Segments:
         cu_seqlens: [sequences + 1], from 0 to the length, as variable-length attention takes it.
         u: The field, for its shape and device.
     """
+    check_tensor("cu_seqlens", cu_seqlens)
     if u.shape[0] != 1 or cu_seqlens.ndim != 1 or cu_seqlens.is_floating_point():
         raise ValueError(
             "`cu_seqlens` must be whole numbers [sequences + 1] for a batch of one, got "

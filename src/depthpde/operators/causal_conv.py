@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from depthpde.errors import check_name
+from depthpde.errors import check_flag, check_name, check_tensor
 from depthpde.operators.boundary import Boundary, segments_of
 from depthpde.operators.diffusion.filtering import convolve
 from depthpde.operators.diffusion.problem import Problem
@@ -49,7 +49,8 @@ def causal_conv1d(
         cu_seqlens: Where packed sequences begin and the last ends, [sequences + 1], for a batch
             of one; use it or `seq_idx`.
     """
-    _check(x, weight, seq_idx, initial_states, activation)
+    _check(x, weight, bias, seq_idx, initial_states, activation)
+    check_flag("return_final_states", return_final_states)
     if cu_seqlens is not None:
         seq_idx = _numbered(x, seq_idx, cu_seqlens)
     if seq_idx is not None and initial_states is not None:
@@ -90,13 +91,21 @@ def causal_conv1d_update(
     >>> dp.causal_conv1d_update(torch.randn(2, 8), state, torch.randn(8, 4)).shape
     torch.Size([2, 8])
     """
+    for name, each in (("x", x), ("conv_state", conv_state), ("weight", weight)):
+        check_tensor(name, each)
+    if weight.ndim != 2 or weight.shape[1] == 0 or x.ndim != 2:
+        raise ValueError(
+            "`x` must be [batch, dim] and `weight` [dim, width], got "
+            f"{list(x.shape)} and {list(weight.shape)}; one site a call"
+        )
     past = weight.shape[1] - 1
     if conv_state.ndim != 3 or conv_state.shape[:2] != x.shape or conv_state.shape[2] < past:
         raise ValueError(
             f"`conv_state` must have shape [batch, dim, width − 1] = {[*x.shape, past]} or more "
             f"sites, got {list(conv_state.shape)}; pad it with zeros on the left"
         )
-    _check(x[..., None], weight, None, None, activation)
+    _check(x[..., None], weight, bias, None, None, activation)
+    _check_numbers("conv_state", conv_state)
     seen = torch.cat((conv_state, x[..., None].to(conv_state.dtype)), dim=2)
     out = (seen[:, :, -past - 1 :] * weight).sum(dim=2)
     out = (out if bias is None else out + bias).to(x.dtype)
@@ -107,11 +116,17 @@ def causal_conv1d_update(
 def _check(
     x: Tensor,
     weight: Tensor,
+    bias: Tensor | None,
     seq_idx: Tensor | None,
     initial_states: Tensor | None,
     activation: str | None,
 ) -> None:
-    if x.ndim != 3 or weight.ndim != 2 or weight.shape[0] != x.shape[1]:
+    check_tensor("x", x)
+    given = {"x": x, "weight": weight, "bias": bias, "initial_states": initial_states}
+    for name, each in given.items():
+        if each is not None:
+            _check_numbers(name, check_tensor(name, each, x if name != "x" else None))
+    if x.ndim != 3 or weight.ndim != 2 or weight.shape[0] != x.shape[1] or weight.shape[1] == 0:
         raise ValueError(
             "`x` must be [batch, dim, length] and `weight` [dim, width] of the same dim, got "
             f"{list(x.shape)} and {list(weight.shape)}; transpose a field [batch, length, dim]"
@@ -119,6 +134,10 @@ def _check(
     batch, dim, length = x.shape
     if activation is not None:
         check_name("activation", activation, ("silu", "swish"))
+    if bias is not None and tuple(bias.shape) != (dim,):
+        raise ValueError(f"`bias` must have shape [dim] = [{dim}], got {list(bias.shape)}")
+    if seq_idx is not None:
+        check_tensor("seq_idx", seq_idx, x)
     if seq_idx is not None and tuple(seq_idx.shape) != (batch, length):
         raise ValueError(
             f"`seq_idx` must have shape [batch, length] = {[batch, length]}, "
@@ -129,6 +148,14 @@ def _check(
         raise ValueError(
             f"`initial_states` must have shape [batch, dim, width − 1] = {list(wanted)}, "
             f"got {list(initial_states.shape)}"
+        )
+
+
+def _check_numbers(name: str, value: Tensor) -> None:
+    if not value.is_floating_point() or value.element_size() == 1:
+        raise ValueError(
+            f"`{name}` must hold floating-point numbers of 16 bits or more, got {value.dtype}; "
+            "use .float()"
         )
 
 

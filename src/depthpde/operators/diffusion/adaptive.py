@@ -192,7 +192,7 @@ def _evolve(u: Field, params: Tensor, edges: Edges | None, problem: Problem) -> 
     field, row = u.detach().contiguous(), _ready(params, u)
     batch, length, dim = u.shape
     out, tile = torch.empty_like(field), tile_length(batch, length)
-    (k,) = scalars(row, 0 if problem.scheme is Scheme.UPWIND else 1)
+    (k,) = scalars(row.numpy().dtype, 0 if problem.scheme is Scheme.UPWIND else 1)
     launch(
         step, batch * -(-length // tile), u.numel(),
         show(field), row.numpy(), edge_array(edges), show(out), (batch, length, dim), k, tile,
@@ -208,7 +208,7 @@ def _adjoint(
     out, tile = torch.empty_like(grad), tile_length(batch, length)
     tiles = -(-length // tile)
     partial = torch.empty(batch * tiles, 1 + dim, dtype=row.dtype, device="cpu")
-    (c,) = scalars(row, 0 if problem.scheme is Scheme.UPWIND else 1)
+    (c,) = scalars(row.numpy().dtype, 0 if problem.scheme is Scheme.UPWIND else 1)
     launch(
         step_adjoint, batch * tiles, u.numel(),
         show(grad), show(field), row.numpy(), edge_array(edges), show(out), partial.numpy(),

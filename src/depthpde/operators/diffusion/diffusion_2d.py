@@ -9,21 +9,40 @@ rows and columns and is two passes of the spectral path. Masked sites are walls.
 
 from __future__ import annotations
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from depthpde.errors import check_field, check_mask, check_one_of, check_positive
+from depthpde.errors import check_field, check_grid, check_mask, check_one_of, check_positive
 from depthpde.operators.boundary import Boundary
 from depthpde.operators.diffusion import spectral
 from depthpde.operators.diffusion.dispatch import Method, as_edges
 from depthpde.operators.diffusion.guard import checked
-from depthpde.operators.diffusion.kernels.threads import edge_array, kernel, launch
+from depthpde.operators.diffusion.kernels.lanes import (
+    fma,
+    get,
+    load,
+    minus,
+    plus,
+    put,
+    show,
+    store,
+    width,
+    zeros,
+)
+from depthpde.operators.diffusion.kernels.threads import aligned, edge_array, inline, kernel, launch
+from depthpde.operators.diffusion.kernels.walls import row_of
 from depthpde.operators.diffusion.operator import build
-from depthpde.operators.diffusion.problem import Problem, as_compute, sum_to
+from depthpde.operators.diffusion.problem import (
+    Problem,
+    accumulation_dtype,
+    as_compute,
+    as_dtype,
+    sum_to,
+    without_grad,
+)
 from depthpde.operators.laplacian import incidence_matrix, laplacian_2d
 from depthpde.operators.stability import Scheme
-from depthpde.shapes import Edges, Field, Mask, PerEdge, PerFeature
+from depthpde.shapes import Edges, Field, Mask, PerEdge, PerFeature, Segments
 
 
 def diffuse_2d(
@@ -62,10 +81,10 @@ def diffuse_2d(
         steps=check_positive("steps", steps),
         scheme=check_one_of("scheme", scheme, Scheme),
         boundary=check_one_of("boundary", boundary, Boundary),
-        width=check_positive("grid", grid[1]),
+        width=check_grid("grid", grid)[1],
     )
     weights = as_edges(u, ratio, problem)
-    if weights.shape[1] != 1:
+    if weights.shape[:2] != (1, 1):
         raise ValueError(
             "`ratio` must be one number or one for each feature in two dimensions, "
             f"got shape {list(weights.shape)}"
@@ -73,6 +92,22 @@ def diffuse_2d(
     weights = checked(weights, problem.scheme, dimensions=2)
     chosen = check_one_of("method", method, Method)
     return diffuse_checked(u, weights, grid, valid_mask, problem, chosen)
+
+
+def plane_of(
+    u: Field, grid: tuple[int, int], segments: Segments | None, row_length: int | None
+) -> tuple[int, int]:
+    """Return height and width of one call's image.
+
+    Args:
+        u: The field, [batch, height·width, dim].
+        grid: The size that a layer was built for.
+        segments: Packed sequences, of which an image has none.
+        row_length: Width of this image, if it is not the one that the layer was built for.
+    """
+    if segments is not None:
+        raise ValueError("`segments` must be left out over a grid, got some; use valid_mask")
+    return grid if row_length is None else (u.shape[1] // row_length, row_length)
 
 
 def diffuse_checked(
@@ -183,75 +218,112 @@ def exact(u: Field, ratio: PerEdge, problem: Problem) -> Field:
     return columns.reshape(batch, width, height, dim).transpose(1, 2).reshape(u.shape)
 
 
+@inline
+def _site(g, u, out, r, sums, at, dim, down, near, summing):  # type: ignore[no-untyped-def]
+    """Take one step of a site; `near` says which edges are open: right, left, below, above."""
+    lanes = width(g)
+    if near[0] and near[1] and near[2] and near[3]:
+        for d in range(at, at + dim - lanes + 1, lanes):
+            x = load(g, d)
+            row = minus(minus(load(g, d + dim), x), minus(x, load(g, d - dim)))
+            column = minus(minus(load(g, d + down), x), minus(x, load(g, d - down)))
+            change = plus(row, column)
+            store(out, d, fma(load(r, d - at), change, x))
+            if summing:
+                store(sums, d - at, fma(change, load(u, d), load(sums, d - at)))
+    else:  # what stands beyond a wall may be no number: it is not even multiplied by zero
+        for d in range(at, at + dim - lanes + 1, lanes):
+            x, change = load(g, d), zeros(g)
+            for side in range(4):
+                if near[side]:
+                    step = (dim, -dim, down, -down)[side]
+                    change = plus(change, minus(load(g, d + step), x))
+            store(out, d, fma(load(r, d - at), change, x))
+            if summing:
+                store(sums, d - at, fma(change, load(u, d), load(sums, d - at)))
+    for d in range(at + dim - dim % lanes, at + dim):
+        x = get(g, d)
+        change = x * 0
+        for side in range(4):
+            if near[side]:
+                change += get(g, d + (dim, -dim, down, -down)[side]) - x
+        put(out, d, x + r[d - at] * change)
+        if summing:
+            sums[d - at] += change * get(u, d)
+
+
 @kernel
-def step_2d(g, u, ratio, valid, out, partial, width, first, last):  # type: ignore[no-untyped-def]
-    """Take one step of g; if `u` is given, also sum (g_j − g_i)(u_j − u_i) for each feature."""
-    _, length, dim = g.shape
-    height = length // width
-    masked, adjoint = valid.shape[0] > 0, u.shape[0] > 0
-    offsets = np.array([1, -1, width, -width])
+def step_2d(g, u, ratio, valid, out, partial, shape, across, first, last):  # type: ignore[no-untyped-def]
+    """Take one step g ← g + rΔg; if `partial` is not empty, also sum (Δg)_i u_i over each row."""
+    _, length, dim = shape
+    height, masked, summing = length // across, valid.shape[0] > 0, partial.shape[0] > 0
+    r, sums = aligned(dim, ratio), aligned(dim if summing else 0, ratio)
     for task in range(first, last):
         b, y = task // height, task % height
-        total = np.zeros(dim, g.dtype)
-        r = np.empty(dim, g.dtype)
-        for d in range(dim):
-            r[d] = ratio[b % ratio.shape[0], 0, d % ratio.shape[2]]
-        for x in range(width):
-            i = y * width + x
-            here, there = g[b, i], out[b, i]
+        row = row_of(valid, b)
+        if task == first or y == 0:
             for d in range(dim):
-                there[d] = here[d]
-            if masked and valid[b, i] == 0:
-                continue
-            near = (x + 1 < width, x > 0, y + 1 < height, y > 0)
-            for side in range(4):
-                if not near[side]:
-                    continue
-                j = i + offsets[side]
-                if masked and valid[b, j] == 0:
-                    continue
-                other = g[b, j]
-                for d in range(dim):
-                    there[d] += r[d] * (other[d] - here[d])
-                if adjoint and side % 2 == 0:
-                    for d in range(dim):
-                        total[d] += (other[d] - here[d]) * (u[b, j, d] - u[b, i, d])
-        if adjoint:
+                r[d] = ratio[b % ratio.shape[0], 0, d % ratio.shape[2]]
+        sums[:] = 0
+        for i in range(y * across, y * across + across):
+            x, at = i - y * across, (b * length + i) * dim
+            right, left, below, above = x + 1 < across, x > 0, y + 1 < height, y > 0
+            if masked:
+                own = valid[row, i] != 0
+                right = right and own and valid[row, i + 1] != 0
+                left = left and own and valid[row, i - 1] != 0
+                below = below and own and valid[row, i + across] != 0
+                above = above and own and valid[row, i - across] != 0
+            if right or left or below or above:
+                near = (right, left, below, above)
+                _site(g, u, out, r, sums, at, dim, across * dim, near, summing)
+            else:
+                for d in range(at, at + dim):
+                    put(out, d, get(g, d))
+        if summing:
             for d in range(dim):
-                partial[b, y, d] = total[d]
+                partial[task, d] = sums[d]
 
 
-def _run(g: Field, u: Field | None, ratio: Tensor, mask: Mask | None, width: int) -> Field:
-    out = torch.empty_like(g)
-    partial = torch.zeros(g.shape[0], g.shape[1] // width, g.shape[2], dtype=g.dtype)
-    field = g.new_zeros(0, 0, 0) if u is None else u
+def _step(
+    g: Field,
+    u: Field | None,
+    ratio: Tensor,
+    mask: Mask | None,
+    problem: Problem,
+    dtype: torch.dtype,
+) -> tuple[Field, Tensor]:
+    """Take one step of g; with u, also sum what it brings times u, for each row."""
+    out, rows = torch.empty_like(g, dtype=dtype), g.shape[0] * (g.shape[1] // problem.width)
+    partial = ratio.new_empty(0 if u is None else rows, g.shape[2])
     launch(
-        step_2d, g.shape[0] * (g.shape[1] // width), g.numel(),
-        g.numpy(), field.numpy(), ratio.numpy(), edge_array(mask), out.numpy(), partial.numpy(),
-        width,
+        step_2d, rows, g.numel(),
+        show(g), show(g if u is None else u), ratio.numpy(), edge_array(mask), show(out),
+        partial.numpy(), tuple(g.shape), problem.width,
     )  # fmt: skip
-    return out if u is None else partial.sum(dim=1, keepdim=True)
+    return out, partial
 
 
 def _evolve(u: Field, ratio: PerEdge, mask: Edges | None, problem: Problem) -> Field:
-    field, ratio = as_compute(u.detach(), ratio.detach())
-    field = field.contiguous()
-    for _ in range(problem.steps):
-        field = _run(field, None, ratio.contiguous(), mask, problem.width)
-    return field.to(u.dtype)
+    field = without_grad(u).contiguous()
+    weights = as_dtype(without_grad(ratio), accumulation_dtype(u.dtype)).contiguous()
+    for left in reversed(range(problem.steps)):  # what is between two steps keeps full precision
+        stored = weights.dtype if left else u.dtype
+        field = _step(field, None, weights, mask, problem, stored)[0]
+    return field
 
 
 def _adjoint(
     g: Field, u: Field, ratio: PerEdge, mask: Edges | None, problem: Problem
 ) -> tuple[Field, PerEdge]:
-    field, weights = as_compute(u.detach(), ratio.detach().contiguous())
-    grad = g.detach().to(field.dtype).contiguous()
+    field, grad = without_grad(u).contiguous(), without_grad(g).contiguous()
+    weights = as_dtype(without_grad(ratio), accumulation_dtype(u.dtype)).contiguous()
     for _ in range(problem.steps - 1):
-        grad = _run(grad, None, weights, mask, problem.width)
-    products = _run(grad, field.contiguous(), weights, mask, problem.width)
-    grad_u = _run(grad, None, weights, mask, problem.width)
-    grad_ratio = sum_to(products.mul_(-problem.steps), ratio.shape)
-    return grad_u.to(u.dtype), grad_ratio.to(ratio.dtype)
+        grad = _step(grad, None, weights, mask, problem, weights.dtype)[0]
+    grad_u, partial = _step(grad, field, weights, mask, problem, u.dtype)
+    height = u.shape[1] // problem.width
+    products = partial.reshape(u.shape[0], height, u.shape[2]).mul_(problem.steps)
+    return grad_u, as_dtype(sum_to(products, ratio.shape), ratio.dtype)
 
 
 fused = build("diffuse_2d", _evolve, _adjoint, stencil)

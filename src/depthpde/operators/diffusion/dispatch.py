@@ -8,7 +8,14 @@ from importlib import import_module
 import torch
 from torch import Tensor
 
-from depthpde.errors import check_field, check_one_of, check_positive
+from depthpde.errors import (
+    check_field,
+    check_one_of,
+    check_positive,
+    check_tensor,
+    is_number,
+    shown,
+)
 from depthpde.operators.boundary import Boundary, count_edges, open_edges
 from depthpde.operators.diffusion import reference, stencil
 from depthpde.operators.diffusion.guard import checked
@@ -36,7 +43,7 @@ class Method(StrEnum):
     TRITON = "triton"
     """Triton on CUDA."""
     IMPLICIT = "implicit"
-    """A tridiagonal solve in numba, for backward Euler and Crank–Nicolson."""
+    """A tridiagonal solve, for backward Euler and Crank–Nicolson."""
     SPECTRAL = "spectral"
     """The fast Fourier transform, for the exact semigroup."""
 
@@ -119,8 +126,8 @@ def evolve(
 def choose(u: Field, problem: Problem) -> Method:
     """Say which path `Method.AUTO` takes for this field and problem."""
     if problem.scheme in (Scheme.BACKWARD_EULER, Scheme.CRANK_NICOLSON):
-        on_chain = problem.boundary is Boundary.NO_FLUX and u.device.type == "cpu"
-        return Method.IMPLICIT if on_chain else Method.REFERENCE
+        solved = problem.boundary is Boundary.NO_FLUX and (u.is_cpu or on_gpu(u))
+        return Method.IMPLICIT if solved else Method.REFERENCE
     if problem.scheme is Scheme.EXACT:
         return Method.SPECTRAL
     if problem.boundary is Boundary.FIXED or torch.compiler.is_exporting():
@@ -164,10 +171,12 @@ def as_edges(u: Field, ratio: float | Tensor, problem: Problem) -> PerEdge:
         if isinstance(ratio, bool) or not isinstance(ratio, int | float):
             raise ValueError(
                 "`ratio` must be a number or a tensor, got "
-                f"{ratio!r} ({type(ratio).__name__}); use float(...) or torch.tensor(...)"
+                f"{shown(ratio)}; use float(...) or torch.tensor(...)"
             )
+        if isinstance(ratio, int) and not is_number(ratio):
+            raise ValueError("`ratio` must be finite, got more than a float can hold; use less")
         ratio = torch.tensor(float(ratio), dtype=torch.float64, device=u.device).to(u.dtype)
-    elif not ratio.is_floating_point():
+    elif not check_tensor("ratio", ratio, u).is_floating_point():
         raise ValueError(
             f"`ratio` must hold floating-point numbers, got {ratio.dtype}; use .float()"
         )

@@ -27,6 +27,7 @@ from depthpde.operators.diffusion.problem import (
     device_module,
     on_gpu,
     sum_to,
+    without_grad,
 )
 from depthpde.operators.stability import Scheme
 from depthpde.shapes import Edges, Field
@@ -55,7 +56,7 @@ def apply(
     dtype: torch.dtype | None = None,
 ) -> Field:
     """Filter a field, outside of autograd; `dtype` is what the result is rounded to."""
-    field, weights = u.detach().contiguous(), _ready(taps, u)
+    field, weights = without_grad(u).contiguous(), _ready(taps, u)
     batch, length, dim = field.shape
     out = torch.empty(u.shape, dtype=dtype or u.dtype, device="cpu")
     chunk = tile_length(batch, length)
@@ -76,7 +77,7 @@ def pull(
     dtype: torch.dtype | None = None,
 ) -> tuple[Field, Tensor]:
     """Give the gradients of field and taps, outside of autograd; without u the field's alone."""
-    grad, weights = g.detach().contiguous(), _ready(taps, g)
+    grad, weights = without_grad(g).contiguous(), _ready(taps, g)
     batch, length, dim = grad.shape
     out = torch.empty(g.shape, dtype=dtype or g.dtype, device="cpu")
     chunk = tile_length(batch, length)
@@ -98,7 +99,7 @@ def pull(
 
 def _ready(taps: Tensor, u: Field) -> Tensor:
     """Give the taps in the precision of computation, one column for each feature."""
-    weights = as_dtype(taps.detach(), accumulation_dtype(u.dtype))
+    weights = as_dtype(without_grad(taps), accumulation_dtype(u.dtype))
     return weights.expand(-1, -1, u.shape[2]).contiguous()
 
 

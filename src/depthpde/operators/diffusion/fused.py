@@ -14,7 +14,11 @@ No-flux and periodic ends; cut edges; every precision, half ones rounded once, a
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from depthpde.operators.boundary import Boundary, count_edges
@@ -31,6 +35,7 @@ from depthpde.operators.diffusion.problem import (
     as_dtype,
     is_uniform,
     sum_to,
+    without_grad,
 )
 from depthpde.operators.diffusion.taps import heat_taps
 from depthpde.operators.stability import Scheme
@@ -40,17 +45,14 @@ LONGEST = 64
 """Steps of one filter; more are several filters, whose windows stay in the cache."""
 
 
-_NO_SUMS = {
-    kind: torch.empty(0, 0, dtype=kind, device="cpu").numpy()
-    for kind in (torch.float32, torch.float64)
-}
+_NO_SUMS = {np.dtype(kind): np.empty((0, 0), kind) for kind in (np.float32, np.float64)}
 
 
 def supports(u: Field, problem: Problem) -> bool:
     """Tell whether this path can do the problem."""
     return (
-        u.device.type == "cpu"
-        and problem.scheme in (Scheme.EXPLICIT, Scheme.UPWIND)
+        u.is_cpu
+        and (problem.scheme is Scheme.EXPLICIT or problem.scheme is Scheme.UPWIND)
         and problem.boundary is not Boundary.FIXED
     )
 
@@ -61,23 +63,25 @@ def _check(u: Field, problem: Problem) -> None:
         raise problem.refusal("fused", does)
 
 
-def _evolve(u: Field, ratio: PerEdge, edges: Edges | None, problem: Problem) -> Field:
+def run(u: Field, ratio: PerEdge, edges: Edges | None, problem: Problem) -> Field:
+    """Take all steps, outside of autograd; the result has memory of its own."""
     _check(u, problem)
-    weights = as_dtype(ratio.detach(), accumulation_dtype(u.dtype))
+    weights = as_dtype(without_grad(ratio), accumulation_dtype(u.dtype))
     kind = UPWIND if problem.scheme is Scheme.UPWIND else SYMMETRIC
     if is_uniform(weights):
-        return _run(u.detach(), weights, edges, problem, problem.steps, kind, u.dtype)
+        return _run(without_grad(u), weights, edges, problem, problem.steps, kind, u.dtype)
     field, weights = as_compute(u.detach(), weights)
     return as_dtype(_run_by_edge(field, weights, edges, problem, problem.steps, kind), u.dtype)
 
 
-def _adjoint(
+def adjoint(
     g: Field, u: Field, ratio: PerEdge, edges: Edges | None, problem: Problem
 ) -> tuple[Field, PerEdge]:
+    """Give the gradients of field and ratio, outside of autograd."""
     _check(u, problem)
     dtype = accumulation_dtype(u.dtype)
-    weights = as_dtype(ratio.detach(), dtype).contiguous()
-    field, grad = u.detach().contiguous(), g.detach().contiguous()
+    weights = as_dtype(without_grad(ratio), dtype).contiguous()
+    field, grad = without_grad(u).contiguous(), without_grad(g).contiguous()
     if is_uniform(weights):
         grad_u, grad_ratio = _adjoint_uniform(grad, field, weights, edges, problem)
     else:
@@ -93,13 +97,33 @@ def _adjoint_uniform(
     kind = DOWNWIND if problem.scheme is Scheme.UPWIND else SYMMETRIC
     if problem.steps > 1:  # what is between two passes keeps full precision
         g = _run(g, ratio, edges, problem, problem.steps - 1, kind, ratio.dtype)
-    batch, length, dim = u.shape
-    chunks = -(-length // tile_length(batch, length))
-    partial = torch.empty(batch * chunks, dim, dtype=ratio.dtype, device="cpu")
-    out = _step(g, u, ratio, edges, problem, kind, u.dtype, partial)
+    batch, _, dim = u.shape
+    tasks = _tasks(u)
+    partial = ratio.new_empty(tasks, dim)
+    out = _step(g, u, ratio.numpy(), edges, problem, kind, u.dtype, partial.numpy())
     if problem.steps > 1:
         partial *= problem.steps
-    return out, partial.reshape(batch, chunks, dim)
+    return out, partial.reshape(batch, tasks // max(batch, 1), dim)
+
+
+def step_once(u: Field, ratio: NDArray[Any], edges: Edges | None, problem: Problem) -> Field:
+    """Take one step, outside of autograd, with a ratio for each feature, [dim], or for all, [1]."""
+    if count_edges(u.shape[1], problem.boundary, problem.dilation) == 0:
+        return _copied(u, u.dtype)
+    kind = UPWIND if problem.scheme is Scheme.UPWIND else SYMMETRIC
+    return _step(u.contiguous(), None, ratio[None, None], edges, problem, kind, u.dtype)
+
+
+def adjoint_once(
+    g: Field, u: Field, ratio: NDArray[Any], edges: Edges | None, problem: Problem
+) -> tuple[Field, NDArray[Any]]:
+    """Give the gradients of `step_once`, outside of autograd."""
+    kind = DOWNWIND if problem.scheme is Scheme.UPWIND else SYMMETRIC
+    partial = np.empty((_tasks(u), u.shape[2]), ratio.dtype)
+    field, grad = u.contiguous(), g.contiguous()
+    out = _step(grad, field, ratio[None, None], edges, problem, kind, u.dtype, partial)
+    sums = partial.sum(axis=0)
+    return out, sums if len(ratio) == len(sums) else sums.sum(keepdims=True)
 
 
 def _adjoint_by_edge(
@@ -128,14 +152,14 @@ def _run(
     dtype: torch.dtype,
 ) -> Field:
     """Take some steps of one ratio: as filters where neighbours are next to each other."""
-    u = u.contiguous()
     if count_edges(u.shape[1], problem.boundary, problem.dilation) == 0:
-        return as_dtype(u, dtype)
+        return _copied(u, dtype)
+    u = u.contiguous()
     while count > 0:
         several = min(count, LONGEST) if problem.dilation == 1 else 1
         stored = dtype if several == count else ratio.dtype
         if several == 1:
-            u = _step(u, None, ratio, edges, problem, kind, stored)
+            u = _step(u, None, ratio.contiguous().numpy(), edges, problem, kind, stored)
         elif kind == DOWNWIND:
             weights = heat_taps(ratio, several, causal=True)
             u = filtering.pull(u, None, weights, edges, problem, stored)[0]
@@ -149,25 +173,34 @@ def _run(
 def _step(
     g: Field,
     u: Field | None,
-    ratio: PerEdge,
+    ratio: NDArray[Any],
     edges: Edges | None,
     problem: Problem,
     kind: tuple[int, int],
     dtype: torch.dtype,
-    partial: Tensor | None = None,
+    partial: NDArray[Any] | None = None,
 ) -> Field:
     """Take one step of g; with u, also sum what it brings times u into `partial`."""
     batch, length, dim = g.shape
-    out = torch.empty(g.shape, dtype=dtype, device="cpu")
-    tile = tile_length(batch, length)
-    sums = _NO_SUMS[ratio.dtype] if partial is None else partial.numpy()
+    tile, shown = tile_length(batch, length), show(g)
+    out = torch.empty_like(g) if g.dtype is dtype else torch.empty_like(g, dtype=dtype)
     launch(
-        steps.step, batch * -(-length // tile), g.numel(),
-        show(g), show(g if u is None else u), ratio.contiguous().numpy(), edge_array(edges),
-        show(out), sums, (batch, length, dim), problem.dilation,
-        problem.boundary is Boundary.PERIODIC, *scalars(ratio, *kind), tile,
+        steps.step, batch * -(-length // tile), shown.size,
+        shown, shown if u is None else show(u), ratio, edge_array(edges),
+        show(out), _NO_SUMS[ratio.dtype] if partial is None else partial, (batch, length, dim),
+        problem.dilation, problem.boundary is Boundary.PERIODIC,
+        *scalars(ratio.dtype, *kind), tile,
     )  # fmt: skip
     return out
+
+
+def _tasks(u: Field) -> int:
+    batch, length, _ = u.shape
+    return batch * -(-length // tile_length(batch, length))
+
+
+def _copied(u: Field, dtype: torch.dtype) -> Field:
+    return u.to(dtype, copy=True, memory_format=torch.contiguous_format)
 
 
 def _run_by_edge(
@@ -180,11 +213,11 @@ def _run_by_edge(
 ) -> Field:
     """Take some steps with a ratio of its own at every edge."""
     if count_edges(u.shape[1], problem.boundary, problem.dilation) == 0:
-        return u.contiguous()
+        return _copied(u, u.dtype)
     periodic = problem.boundary is Boundary.PERIODIC
     for _ in range(count):
         u = edge_steps.take(u.contiguous(), ratio, edges, problem.dilation, periodic, kind)
     return u
 
 
-evolve = build("diffuse", _evolve, _adjoint, stencil.evolve)
+evolve = build("diffuse", run, adjoint, stencil.evolve)

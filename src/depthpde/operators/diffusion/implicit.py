@@ -1,4 +1,4 @@
-"""Backward Euler and Crank–Nicolson by a tridiagonal solve on the CPU.
+"""Backward Euler and Crank–Nicolson by a tridiagonal solve.
 
     backward Euler     x = (I − L_r)⁻¹ u
     Crank–Nicolson     x = 2 (I − ½ L_r)⁻¹ u − u        (the same as (I − ½L_r)⁻¹ (I + ½L_r) u)
@@ -9,7 +9,8 @@ Stable for every ratio. Adjoint: the matrix is symmetric, so the adjoint solve i
 
 The solutions of the steps are recomputed in the backward, which keeps the input alone. Cost: O(n)
 a step; reads the field once, writes it twice, and one scratch row block a thread. No-flux ends and
-cut edges, any ratio. Second derivatives and forward mode go through the dense reference.
+cut edges, any ratio. Second derivatives and forward mode go through the dense reference. CPU:
+numba; GPU: Triton (`device/implicit`).
 """
 
 from __future__ import annotations
@@ -24,20 +25,23 @@ from depthpde.operators.diffusion.kernels.lanes import scalars
 from depthpde.operators.diffusion.kernels.threads import edge_array, kernel, launch
 from depthpde.operators.diffusion.kernels.walls import is_open, row_of
 from depthpde.operators.diffusion.operator import build
-from depthpde.operators.diffusion.problem import Problem, as_compute, sum_to
+from depthpde.operators.diffusion.problem import (
+    Problem,
+    as_compute,
+    device_module,
+    on_gpu,
+    sum_to,
+)
 from depthpde.operators.stability import Scheme
 from depthpde.shapes import Edges, Field, PerEdge
 
 BLOCK = 64  # features eliminated together
 
 
-def supports(u: Field, problem: Problem) -> bool:
-    """Tell whether this path can do the problem."""
-    return (
-        u.device.type == "cpu"
-        and problem.scheme in (Scheme.BACKWARD_EULER, Scheme.CRANK_NICOLSON)
-        and problem.boundary is Boundary.NO_FLUX
-    )
+def is_on_chain(problem: Problem) -> bool:
+    """Tell whether one step is a tridiagonal solve."""
+    implicit = problem.scheme in (Scheme.BACKWARD_EULER, Scheme.CRANK_NICOLSON)
+    return implicit and problem.boundary is Boundary.NO_FLUX
 
 
 @kernel
@@ -78,7 +82,7 @@ def _solve(u: Field, ratio: PerEdge, edges: Edges | None, problem: Problem) -> F
     launch(
         solve, u.shape[0] * -(-u.shape[2] // BLOCK), u.numel(),
         u.numpy(), ratio.numpy(), edge_array(edges), out.numpy(),
-        *scalars(u, theta), problem.dilation,
+        *scalars(out.numpy().dtype, theta), problem.dilation,
     )  # fmt: skip
     return out
 
@@ -94,8 +98,8 @@ def _finish(solution: Field, before: Field, edges: Edges | None, problem: Proble
 
 
 def _check(u: Field, problem: Problem) -> None:
-    if not supports(u, problem):
-        does = "backward Euler and Crank–Nicolson with no-flux ends on the CPU"
+    if not (u.is_cpu and is_on_chain(problem)):
+        does = "backward Euler and Crank–Nicolson with no-flux ends on the CPU or CUDA"
         raise problem.refusal("implicit", does)
 
 
@@ -134,4 +138,10 @@ def _adjoint(
     return grad.to(u.dtype), sum_to(grad_ratio, ratio.shape).to(ratio.dtype)
 
 
-evolve = build("diffuse_implicit", _evolve, _adjoint, reference.evolve)
+_on_cpu = build("diffuse_implicit", _evolve, _adjoint, reference.evolve)
+
+
+def evolve(u: Field, ratio: PerEdge, edges: Edges | None, problem: Problem) -> Field:
+    """Take the steps by a solve on this field's device."""
+    path = device_module("implicit").evolve if on_gpu(u) and is_on_chain(problem) else _on_cpu
+    return path(u, ratio, edges, problem)

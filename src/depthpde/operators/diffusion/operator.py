@@ -85,9 +85,9 @@ def build(
     path = Path(evolve, adjoint, backward)
 
     def call(u: Field, ratio: PerEdge, edges: Edges | None, problem: Problem) -> Field:
-        if needs_composite():
-            return composite(u, ratio, edges, problem)
-        if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
+        if not is_plain_call():
+            if needs_composite():
+                return composite(u, ratio, edges, problem)
             return forward(u, ratio, edges, *_unpack(problem))
         if torch.is_grad_enabled() and (u.requires_grad or ratio.requires_grad):
             return Eager.apply(u, ratio, edges, problem, path)  # type: ignore[no-untyped-call]
@@ -128,6 +128,13 @@ class Eager(torch.autograd.Function):
         return (*found, None, None, None)
 
 
+def is_plain_call() -> bool:
+    """Tell whether nothing looks on but ordinary autograd: no compilation, export or transform."""
+    if torch.compiler.is_compiling() or torch.compiler.is_exporting():
+        return False
+    return forward_ad._current_level < 0 and not torch._C._are_functorch_transforms_active()
+
+
 def needs_composite() -> bool:
     """Tell whether a transform is at work that only torch's own operations pass through.
 
@@ -140,6 +147,21 @@ def needs_composite() -> bool:
         return False
     levels = torch._C._functorch.get_interpreter_stack() or []
     return any(level.key() != torch._C._functorch.TransformType.Vmap for level in levels)
+
+
+def runs_eagerly(u: Tensor) -> bool:
+    """Tell whether a kernel may read and write this tensor here and now.
+
+    Not under any transform of torch (compile, export, vmap, forward mode), nor where somebody
+    watches every operation, such as a counter of operations or a fake tensor.
+    """
+    return (
+        u.device.type == "cpu"
+        and not torch.compiler.is_compiling()
+        and not needs_composite()
+        and not torch._C._len_torch_dispatch_stack()
+        and not torch._C._are_functorch_transforms_active()
+    )
 
 
 _NONES = (None,) * 6  # no gradient for edges and the five settings

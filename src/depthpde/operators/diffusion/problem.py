@@ -61,8 +61,15 @@ def accumulation_dtype(dtype: torch.dtype) -> torch.dtype:
     return torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
 
 
+def without_grad(x: Tensor) -> Tensor:
+    """Leave autograd where there is something to leave: `Tensor.detach` takes its time as well."""
+    return x.detach() if x.requires_grad else x
+
+
 def sum_to(values: Tensor, shape: torch.Size) -> Tensor:
     """Sum a gradient over the axes that were broadcast, and give it the wanted shape."""
+    if values.shape == shape:
+        return values
     axes = [axis for axis in range(values.ndim) if shape[axis] == 1 and values.shape[axis] != 1]
     return (values.sum(dim=axes, keepdim=True) if axes else values).reshape(shape)
 

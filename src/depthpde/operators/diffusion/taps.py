@@ -104,7 +104,8 @@ class _Mix(torch.autograd.Function):
             mine = _fold(grad[_inner(max(ctx.steps), count, ctx.causal)], count, ctx.causal)
             q = ratio if ctx.causal else 2 * ratio
             by_weight[k] = (mine * _shares(q, count)).sum()
-            fewer = np.pad(_shares(q, count - 1), ((1, 1), (0, 0)))
+            fewer = np.zeros((count + 2, len(q)))
+            fewer[1:-1] = _shares(q, count - 1)
             slope = (mine * (fewer[:-1] - fewer[1:])).sum(axis=0)
             by_ratio[k] = weight * count * (1 if ctx.causal else 2) * slope
         found = torch.from_numpy(by_ratio), torch.from_numpy(by_weight)
@@ -131,9 +132,10 @@ def _plain(
 
 def _shares(q: NDArray[np.float64], steps: int) -> NDArray[np.float64]:
     """Give Bern_m^s(q), [s + 1, dim]."""
-    ones = np.ones((1, len(q)))
-    up = np.multiply.accumulate(np.concatenate((ones, np.broadcast_to(q, (steps, len(q))))))
-    down = np.multiply.accumulate(np.concatenate((ones, np.broadcast_to(1 - q, (steps, len(q))))))
+    powers = np.empty((2, steps + 1, len(q)))
+    powers[:, 0] = 1
+    powers[0, 1:], powers[1, 1:] = q, 1 - q
+    up, down = np.multiply.accumulate(powers, axis=1)
     shares: NDArray[np.float64] = _kept_numbers(steps)[0] * up * down[::-1]
     return shares
 

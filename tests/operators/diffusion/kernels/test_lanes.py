@@ -8,7 +8,9 @@ import torch
 
 from depthpde.operators.diffusion.kernels.lanes import (
     FLOATS,
+    exp2,
     get,
+    largest,
     load,
     put,
     show,
@@ -30,6 +32,12 @@ def convert(source, out, n):
 @numba.njit
 def sum_of(source, one):
     return total(load(source, 0)), total(spread(source, one))
+
+
+@numba.njit
+def powers(source, other, out):
+    for at in range(0, source.shape[0], FLOATS):
+        store(out, at, exp2(largest(load(source, at), load(other, at))))
 
 
 def every_number(dtype: torch.dtype) -> torch.Tensor:
@@ -62,3 +70,15 @@ def test_sums_all_lanes():
     got, ones = sum_of(show(numbers), 1.5)
     assert got == FLOATS * (FLOATS - 1) / 2
     assert ones == 1.5 * FLOATS
+
+
+def test_powers_of_two_are_right_to_two_units_and_no_number_stays_none():
+    exponents = torch.linspace(-140.0, 0.0, 1024 * FLOATS)
+    exponents[:3] = torch.tensor([-torch.inf, torch.nan, -1e30])
+    lowest, found = torch.full_like(exponents, -1e38), torch.empty_like(exponents)
+    powers(show(exponents), show(lowest), show(found))
+    wanted = torch.where(exponents <= -126.0, 0.0, torch.exp2(exponents.double())).float()
+    wanted[1] = torch.nan
+    torch.testing.assert_close(found, wanted, rtol=2 * 2**-23, atol=0, equal_nan=True)
+    powers(show(lowest), show(exponents), show(found))  # largest, the other way round
+    torch.testing.assert_close(found[3:], wanted[3:], rtol=2 * 2**-23, atol=0)

@@ -8,8 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numba
+import numpy as np
 import pytest
 import torch
+from numba.core import caching
 
 from depthpde import diffuse
 from depthpde.operators.diffusion.kernels import threads
@@ -69,6 +72,19 @@ def test_two_processes_compile_at_once_and_say_so_in_one_line_each(tmp_path):
     again = run(FIRST_USE, NUMBA_CACHE_DIR=str(tmp_path))
     out, said = again.communicate(timeout=300)
     assert (float(out), said) == (600 * 64, "")
+
+
+def test_a_kernel_is_compiled_where_no_folder_can_be_written(monkeypatch):
+    def double(numbers, first, last):
+        for k in range(first, last):
+            numbers[k] *= 2
+
+    monkeypatch.setattr(caching.CacheImpl, "_locator_classes", [])  # numba finds no folder
+    with pytest.raises(RuntimeError, match="cannot cache"):
+        numba.njit(cache=True)(double)
+    numbers = np.arange(4.0)
+    threads.launch(threads.kernel(double), 4, 4, numbers)
+    assert numbers.tolist() == [0.0, 2.0, 4.0, 6.0]
 
 
 @pytest.mark.usefixtures("_two_threads")

@@ -36,7 +36,7 @@ def take(
     launch(
         step_by_edge, u.shape[0] * -(-u.shape[1] // tile), u.numel(),
         u.numpy(), ratio.contiguous().numpy(), edge_array(edges), out.numpy(),
-        dilation, periodic, *scalars(u, *kind), tile,
+        dilation, periodic, *scalars(out.numpy().dtype, *kind), tile,
     )  # fmt: skip
     return out
 
@@ -47,7 +47,8 @@ def add_gradient(
     """Add the gradient of every edge's ratio to `total`, [batch, edges, dim | 1]."""
     launch(
         edge_gradient, g.shape[0], g.numel(),
-        g.numpy(), u.numpy(), edge_array(edges), total.numpy(), dilation, *scalars(g, c),
+        g.numpy(), u.numpy(), edge_array(edges), total.numpy(), dilation,
+        *scalars(total.numpy().dtype, c),
     )  # fmt: skip
 
 

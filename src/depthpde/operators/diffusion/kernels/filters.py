@@ -200,6 +200,9 @@ def apply_filter(u, taps, edges, out, shape, past, kind, chunk, first, last):  #
     _, length, dim = shape
     num_taps, w = taps.shape[1], width(taps)
     chunks, future = (length + chunk - 1) // chunk, num_taps - 1 - past
+    # A window is a tile, its halo of num_taps − 1 sites, and room for the last group of SITES,
+    # computed whole even where fewer are left. The halo is read again by the next tile, so that no
+    # tile waits for another and no bit depends on how many threads there are.
     window, spare = aligned((TILE + num_taps + SITES) * w, taps), aligned(SITES * w, taps)
     mine = aligned(num_taps * (dim + w), taps)
     for task in range(first, last):
@@ -210,7 +213,7 @@ def apply_filter(u, taps, edges, out, shape, past, kind, chunk, first, last):  #
         while i < stop:
             low, high = piece(i, num_taps, TILE + num_taps, length, edges, row, kind == WRAP)
             n = min(stop, high, i + TILE) - i
-            if high - low == 1 and kind != NOTHING:
+            if high - low == 1 and kind != NOTHING:  # all taps see it: kept exactly, NaN included
                 _keep(u, out, base + i * dim, dim)
                 i += 1
                 continue

@@ -12,6 +12,7 @@ groups by itself gives up on loops that keep a dozen of them in registers.
 # mypy: disable-error-code="untyped-decorator"
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -34,8 +35,8 @@ _VIEWS = {torch.bfloat16: torch.uint16, torch.float16: torch.int16}
 
 def show(tensor: Tensor) -> NDArray[Any]:
     """Show a contiguous CPU tensor to numba as one flat array, without a copy."""
-    view = _VIEWS.get(tensor.dtype)
-    return (tensor if view is None else tensor.view(view)).numpy().reshape(-1)
+    array = (tensor if tensor.itemsize > 2 else tensor.view(_VIEWS[tensor.dtype])).numpy()
+    return array.reshape(-1)
 
 
 class Lanes(types.Type):  # type: ignore[misc]
@@ -220,6 +221,12 @@ def times(_: Any, a: Lanes, b: Lanes) -> Any:
 
 
 @intrinsic
+def over(_: Any, a: Lanes, b: Lanes) -> Any:
+    """Give a / b."""
+    return a(a, b), lambda context, builder, signature, args: builder.fdiv(*args)
+
+
+@intrinsic
 def fma(_: Any, a: Lanes, b: Lanes, c: Lanes) -> Any:
     """Give a · b + c."""
 
@@ -230,7 +237,60 @@ def fma(_: Any, a: Lanes, b: Lanes, c: Lanes) -> Any:
     return a(a, b, c), make
 
 
-def scalars(like: Tensor, *values: float) -> tuple[np.floating[Any], ...]:
-    """Give numbers in a tensor's own precision, so that nothing is promoted."""
-    kind = np.float64 if like.dtype == torch.float64 else np.float32
-    return tuple(kind(value) for value in values)
+@intrinsic
+def largest(_: Any, a: Lanes, b: Lanes) -> Any:
+    """Give max(a, b); a where that is no number."""
+
+    def make(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.select(builder.fcmp_unordered(">", *args), *args)
+
+    return a(a, b), make
+
+
+_EXP2 = (
+    1.0000000710297,
+    0.6931469491610639,
+    0.24022121753561743,
+    0.055507426160027545,
+    0.00967545974551718,
+    0.0013266970386200765,
+)
+"""2^f on [−½, ½] as a polynomial, relative error 8e-8: least squares at Chebyshev's nodes."""
+_ROUND = 12582912.0  # 1.5 · 2²³: added and taken off again, a number up to 2²² is rounded
+
+
+@intrinsic
+def exp2(_: Any, x: Lanes) -> Any:
+    """Give 2^x in float32, to two units in the last place; 0 below 2⁻¹²⁶, no number stays none.
+
+    x = n + f with n whole: 2^f by a polynomial, n added to its exponent. From 2¹²⁷ on it overflows
+    into the sign: for x ≤ 0 only.
+    """
+    if x.scalar != types.float32:
+        return None
+
+    def make(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        count = _count(x)
+        floats, ints = ir.VectorType(_F32, count), ir.VectorType(_I32, count)
+
+        def number(value: float) -> Any:
+            return ir.Constant(floats, [float(np.float32(value))] * count)
+
+        rounded = builder.fadd(args[0], number(_ROUND))
+        rest = builder.fsub(args[0], builder.fsub(rounded, number(_ROUND)))
+        power = number(_EXP2[-1])
+        for each in _EXP2[-2::-1]:
+            product = builder.fmul(power, rest, flags=_CONTRACT)
+            power = builder.fadd(product, number(each), flags=_CONTRACT)
+        exponent = builder.shl(builder.bitcast(rounded, ints), _constant(23, count))
+        bits = builder.add(builder.bitcast(power, ints), exponent)
+        normal = builder.fcmp_unordered(">", args[0], number(-126.0))
+        return builder.select(normal, builder.bitcast(bits, floats), number(0.0))
+
+    return x(x), make
+
+
+@lru_cache(maxsize=64)
+def scalars(kind: np.dtype[Any], *values: float) -> tuple[np.floating[Any], ...]:
+    """Give numbers in an array's own precision, so that nothing is promoted."""
+    return tuple(kind.type(value) for value in values)

@@ -51,6 +51,8 @@ def step(  # type: ignore[no-untyped-def]
         brought[:] = 0
         i = start
         while i < stop:
+            # Sites between walls are one by one; those without are one flat array, in which the
+            # neighbour is `shift` numbers away and no index is computed for a site.
             run = open_run(i, stop, longest, length, dilation, edges, row)
             if run > 0:
                 at, n, shift = base + i * dim, run * dim, dilation * dim

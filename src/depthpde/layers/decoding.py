@@ -1,0 +1,140 @@
+"""Incremental decoding: what a causal layer remembers between two calls.
+
+    y_i = f(u_{i−reach}, …, u_i)        one site for an upwind step
+
+Every layer keeps, under its name, the last `reach` sites that it has read; new sites are computed
+over those and themselves, so one new site costs the work of one window. Our own models keep these
+windows in a `DecodeCache`; layers inserted in other models keep them on the cache that such a model
+passes along itself (`insertion/hooks/decoding.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from depthpde.shapes import Field, Mask, Segments
+
+UNCOUNTED = -1
+"""How many sites a cache holds that keeps a state and no count of its sites: some."""
+
+
+class Sites(NamedTuple):
+    """Sites that a layer reads."""
+
+    field: Field
+    valid: Mask | None = None
+    segments: Segments | None = None
+
+    def take(self, rows: Tensor) -> Sites:
+        """Keep these sequences of the batch, in this order."""
+        return self._each(lambda each: each.index_select(0, rows))
+
+    def end(self, count: int | None) -> Sites:
+        """Keep the last sites; None for all."""
+        first = 0 if count is None else max(self.field.shape[1] - count, 0)
+        return self._each(lambda each: each[:, first:])
+
+    def _each(self, change: Callable[[Tensor], Tensor]) -> Sites:
+        rest = (None if each is None else change(each) for each in self[1:])
+        return Sites(change(self.field), *rest)
+
+    def then(self, new: Sites) -> Sites:
+        """Put new sites behind these; where they name no segment, they continue the last."""
+        valid = segments = None
+        if self.valid is not None or new.valid is not None:
+            valid = torch.cat((_all_real(self), _all_real(new)), dim=1)
+        if self.segments is not None:
+            last = self.segments[:, -1:].expand(-1, new.field.shape[1])
+            own = last if new.segments is None else new.segments
+            segments = torch.cat((self.segments, own), dim=1)
+        return Sites(torch.cat((self.field.to(new.field.dtype), new.field), dim=1), valid, segments)
+
+
+@dataclass(slots=True)
+class Window:
+    """The last sites that a layer has read."""
+
+    sites: Sites
+    seen: int
+    """How many sites the layer has read in all."""
+
+
+class DecodeCache:
+    """What has passed by already, kept so that one new site costs the work of one site.
+
+    A causal model meets it twice: with all sites of the prompt, then with one new site at a
+    time. It grows with use, and belongs to one batch of sequences.
+    """
+
+    def __init__(self) -> None:
+        self.sites = 0
+        """How many sites the model has read."""
+        self.windows: dict[str, Window] = {}
+        """Of every placed layer, by its name."""
+        self._kept: dict[str, Tensor] = {}
+
+    def join(self, name: str, u: Tensor, *, axis: int = 1) -> Tensor:
+        """Return what is past with what is new behind it, and remember both: keys and values.
+
+        Args:
+            name: What passes by.
+            u: What is new.
+            axis: Axis of the sites.
+        """
+        joined = torch.cat((self._kept[name], u), dim=axis) if name in self._kept else u
+        self._kept[name] = joined
+        return joined
+
+
+def decode(
+    layer: nn.Module, new: Sites, *, windows: dict[str, Window], seen: int, name: str
+) -> Field:
+    """Apply a causal layer to the next sites of a sequence.
+
+    Equal to the layer over the whole sequence: sites nearer to the window's start than the layer's
+    reach are computed and thrown away. A layer without `reach` keeps the whole sequence.
+
+    Args:
+        layer: The causal layer.
+        new: The new sites.
+        windows: What layers have read of this sequence, by name; changed.
+        seen: How many sites were read before, or UNCOUNTED.
+        name: The layer's name.
+    """
+    length = new.field.shape[1]
+    both = new
+    if seen != 0:
+        before = _continued(windows.get(name), seen, name)
+        seen, both = before.seen, before.sites.then(new)
+    packed = {} if both.segments is None else {"segments": both.segments}
+    out: Field = layer(both.field, valid_mask=both.valid, **packed)[:, -length:].contiguous()
+    windows[name] = Window(both.end(getattr(layer, "reach", None)), seen + length)
+    return out
+
+
+def _continued(window: Window | None, seen: int, name: str) -> Window:
+    if window is None:
+        raise ValueError(
+            f"the cache holds {'some' if seen == UNCOUNTED else seen} tokens that {name!r} has "
+            "never read; it was filled before the insertion or by another model: start with an "
+            "empty cache"
+        )
+    if seen not in (window.seen, UNCOUNTED):
+        raise ValueError(
+            f"the cache holds {seen} tokens but {name!r} has read {window.seen}: the cache was cut "
+            "back (assisted decoding does so); decode without an assistant, or use_cache=False"
+        )
+    return window
+
+
+def _all_real(sites: Sites) -> Mask:
+    """Return which sites are real, also where no mask was given."""
+    batch, length, _ = sites.field.shape
+    if sites.valid is not None:
+        return sites.valid.expand(batch, -1)
+    return torch.ones(batch, length, dtype=torch.bool, device=sites.field.device)

@@ -1,0 +1,87 @@
+"""One memory for incremental decoding: windows of a layer's reach, equal to the whole sequence."""
+
+import pytest
+import torch
+
+from depthpde.layers.controls import DepthwiseConv, ExponentialAverage
+from depthpde.layers.decoding import UNCOUNTED, DecodeCache, Sites, decode
+from depthpde.layers.diffusion import Diffusion
+
+
+def upwind(dim=4):
+    return Diffusion(dim, scheme="upwind", steps=2, initial_ratio=0.3).double()
+
+
+def draw(length, dim=4):
+    return torch.randn(2, length, dim, generator=torch.Generator().manual_seed(0)).double()
+
+
+def piecewise(layer, u, cuts, segments=None):
+    windows, outs, seen = {}, [], 0
+    for part in u.split(cuts, dim=1):
+        end = seen + part.shape[1]
+        own = None if segments is None else segments[:, seen:end]
+        outs.append(decode(layer, Sites(part, None, own), windows=windows, seen=seen, name="a"))
+        seen = end
+    return torch.cat(outs, dim=1), windows["a"]
+
+
+@pytest.mark.parametrize("cuts", [[1] * 9, [4, 1, 4], [9]])
+def test_pieces_equal_the_whole_and_only_the_reach_is_kept(cuts):
+    layer, u = upwind(), draw(9)
+    out, window = piecewise(layer, u, cuts)
+    torch.testing.assert_close(out, layer(u), rtol=0, atol=1e-14)
+    assert window.seen == 9
+    assert window.sites.field.shape[1] == min(layer.reach, 9)
+
+
+def test_a_layer_without_an_end_keeps_everything():
+    layer, u = ExponentialAverage(4, initial_memory=0.5, causal=True).double(), draw(6)
+    out, window = piecewise(layer, u, [3, 1, 1, 1])
+    torch.testing.assert_close(out, layer(u), rtol=0, atol=1e-12)
+    assert window.sites.field.shape[1] == 6
+
+
+def test_segments_of_new_sites_are_walls_and_missing_ones_continue_the_last():
+    layer, u = upwind(), draw(8)
+    segments = torch.tensor([0, 0, 0, 1, 1, 2, 2, 2]).expand(2, -1)
+    out, _ = piecewise(layer, u, [2] * 4, segments)
+    torch.testing.assert_close(out, layer(u, None, segments), rtol=0, atol=1e-14)
+    first = Sites(u[:, :4], None, segments[:, :4])
+    assert first.then(Sites(u[:, 4:])).segments[0].tolist() == [0, 0, 0, 1, 1, 1, 1, 1]
+
+
+def test_masks_are_joined_where_either_side_has_one():
+    half = Sites(draw(2), torch.tensor([[False, True]] * 2))
+    assert half.then(Sites(draw(1))).valid.tolist() == [[False, True, True]] * 2
+    assert Sites(draw(2)).then(half).valid[0].tolist() == [True, True, False, True]
+    assert Sites(draw(2)).then(Sites(draw(1))).valid is None
+
+
+@pytest.mark.parametrize(
+    ("seen", "words"), [(3, "3 tokens.*'b'.*empty cache"), (UNCOUNTED, "some tokens.*'b'")]
+)
+def test_a_sequence_that_a_layer_never_read_is_refused(seen, words):
+    with pytest.raises(ValueError, match=words):
+        decode(upwind(), Sites(draw(1)), windows={}, seen=seen, name="b")
+
+
+def test_a_sequence_that_was_cut_back_is_refused():
+    windows = {}
+    decode(upwind(), Sites(draw(4)), windows=windows, seen=0, name="b")
+    with pytest.raises(ValueError, match=r"2 tokens.*read 4.*assistant"):
+        decode(upwind(), Sites(draw(1)), windows=windows, seen=2, name="b")
+
+
+def test_keys_and_values_are_kept_whole():
+    cache, u = DecodeCache(), draw(5)
+    assert torch.equal(cache.join("key", u[:, :3]), u[:, :3])
+    assert torch.equal(cache.join("key", u[:, 3:]), u)
+    assert torch.equal(cache.join("value", u.mT, axis=2), u.mT)
+
+
+def test_a_free_convolution_needs_its_own_reach():
+    layer = DepthwiseConv(4, width=5, causal=True).double()
+    out, window = piecewise(layer, draw(7), [3, 1, 3])
+    torch.testing.assert_close(out, layer(draw(7)), rtol=0, atol=1e-14)
+    assert window.sites.field.shape[1] == layer.reach
