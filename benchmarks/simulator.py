@@ -1,8 +1,9 @@
-"""The simulator against torchdiffeq: evaluations at an error, overhead, memory.
+"""The simulator against torchdiffeq: evaluations at an error, orders, overhead, memory.
 
     python benchmarks/simulator.py            print the tables
     python benchmarks/simulator.py --check    and exit 1 if a bar is missed
     python benchmarks/simulator.py --quick    evaluations at diffusivity 1 and 20 only
+    python benchmarks/simulator.py --draw docs/img/simulator-work-precision.png
 
 The problem: 128 tokens, dim 16, two heads, pre-norm attention and feed-forward, float64, t from 0
 to 2, diffusivity 1, 20 and 200. Evaluations of attention are counted, so those bars do not depend
@@ -24,6 +25,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -34,35 +36,17 @@ from depthpde.layers.reaction import FeedForward
 from depthpde.layers.stabilizer import Stabilizer
 from depthpde.operators.interaction import attention_weights
 from depthpde.operators.laplacian import laplacian_matrix
-from depthpde.operators.reaction import fisher_kpp
-from depthpde.simulator.equation import Equation, Projection
+from depthpde.simulator.equation import Equation
 from depthpde.simulator.simulate import simulate
+from simulator_accuracy import Row, distance, orders, wanted_and_got
 
 ERRORS = (1e-3, 1e-5, 1e-7)
 BARS = {1.0: (0.8, 0.8, 0.8), 20.0: (1 / 5, 1 / 5, 1 / 2), 200.0: (1 / 40, 1 / 40, 1 / 6)}
 OURS = ("auto", "etd4", "etd4_stiff", "dopri5", "tsit5", "ark4")
+TICKS = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
+LADDERS: dict[float, dict[str, list[tuple[int, float]]]] = {}
+"""Diffusivity → method → evaluations and error on every rung, as they were measured."""
 THEIRS = ("dopri5", "dopri8", "bosh3")
-
-
-@dataclass(frozen=True)
-class Row:
-    """One line of a table, and the bar it must meet."""
-
-    what: str
-    value: float
-    bar: float | None = None
-    note: str = ""
-
-    @property
-    def passed(self) -> bool:
-        """Whether the bar is met; a line without one always passes."""
-        return self.bar is None or self.value <= self.bar
-
-    def __str__(self) -> str:
-        """Print the line."""
-        wanted = "" if self.bar is None else f"≤ {self.bar:.3g}"
-        mark = "" if self.bar is None else "ok" if self.passed else "MISSED"
-        return f"{self.what:<58}{self.value:>9.3g}   {wanted:<9}{mark:<8}{self.note}"
 
 
 @dataclass
@@ -100,11 +84,6 @@ def problem(alpha: float, tokens: int = 128, dim: int = 16) -> Problem:
     return Problem(equation, u0, calls)
 
 
-def distance(u: Tensor, exact: Tensor) -> float:
-    """Give the relative error."""
-    return float((u - exact).norm() / exact.norm())
-
-
 def ladder(
     task: Problem, exact: Tensor, run: Callable[[float], Tensor], rungs: tuple[float, ...]
 ) -> list[tuple[int, float]]:
@@ -130,12 +109,13 @@ def evaluations(alpha: float) -> list[Row]:
     exact = simulate(task.equation, task.u0, (0.0, 2.0), method=judge[0], rtol=judge[1]).final
     tolerances = tuple(10 ** (-k / 2) for k in range(3, 20))
     theirs = peers(task, exact, tolerances if alpha < 200 else tolerances[1::2])
-    rows = []
+    rows, ladders = [], LADDERS.setdefault(alpha, {})
+    ladders |= {f"torchdiffeq {name}": each for name, each in theirs.items()}
     for name in OURS:
         if alpha > 1 and name in ("dopri5", "tsit5"):
             continue  # explicit, so no better than the peer's where diffusion is stiff
         run = partial(own_run, task, name)
-        ours = ladder(task, exact, run, tolerances)
+        ours = ladders[name] = ladder(task, exact, run, tolerances)
         for error, bar in zip(ERRORS, BARS[alpha], strict=True):
             best = min(theirs, key=lambda each, e=error: fewest(theirs[each], e)[0])
             peer, own = fewest(theirs[best], error), fewest(ours, error)
@@ -170,51 +150,6 @@ def peers(
     if task.equation.diffusion == 1:
         found["rk4"] = ladder(task, exact, fixed, (6, 8, 12, 16, 24, 32, 48, 64))
     return found
-
-
-def wanted_and_got() -> list[Row]:
-    """Compare the error that was asked for with the one that was got, on exact solutions."""
-    from scipy.integrate import solve_ivp
-
-    n, beta, rho = 5, 2.0, 0.1
-    gram = torch.full((n, n), rho, dtype=torch.float64).fill_diagonal_(1.0)
-    corners = torch.linalg.cholesky(gram)[None]
-    sphere = Equation(
-        interaction=lambda u: attention_weights(u, u, gain=beta) @ u,
-        stabilizer=Projection(kind="rms", radius=1.0),
-    )
-
-    def closing(t: float, r: list[float]) -> list[float]:
-        e, top = math.exp(beta * r[0]), math.exp(beta)
-        return [2 * e * (1 - r[0]) * ((n - 1) * r[0] + 1) / (top + (n - 1) * e)]
-
-    exact = solve_ivp(closing, (0, 3), [rho], rtol=1e-12, atol=1e-13, method="DOP853").y[0, -1]
-    start = torch.full((1, 4, 1), 0.05, dtype=torch.float64)
-    logistic = start * math.exp(6) / (1 + start * (math.exp(6) - 1))
-    reaction = Equation(source=lambda u, t: fisher_kpp(u))
-    heat = Equation(diffusion=5.0)
-    torch.manual_seed(0)
-    rough = torch.randn(1, 64, 4, dtype=torch.float64)
-    crowd = torch.nn.functional.normalize(torch.randn(1, 24, 3, dtype=torch.float64), dim=-1)
-    gather = simulate(sphere, crowd, (0.0, 8.0), method="tsit5", rtol=1e-12).final
-    spread = simulate(heat, rough, (0.0, 1.0), method="tsit5", rtol=1e-12).final
-    rows = []
-    for method in ("auto", "tsit5", "dopri5"):
-        for rtol in (1e-3, 1e-5, 1e-7, 1e-9):
-            go = partial(simulate, method=method, rtol=rtol)
-            u = go(sphere, corners, (0.0, 3.0)).final[0]
-            errors = {
-                "heat": distance(go(heat, rough, (0.0, 1.0)).final, spread),
-                "logistic": distance(go(reaction, start, (0.0, 6.0)).final, logistic),
-                "equiangular": abs(float(u[0] @ u[1]) - exact),
-                "clustering": distance(go(sphere, crowd, (0.0, 8.0)).final, gather),
-            }
-            worst = max(errors, key=lambda each: errors[each])
-            note = " ".join(f"{name} {error:.1e}" for name, error in errors.items())
-            rows.append(Row(f"{method}, rtol {rtol:g}: worst error / rtol ({worst})",
-                            errors[worst] / rtol, 10.0, note))  # fmt: skip
-            print(rows[-1], flush=True)
-    return rows
 
 
 def overhead(rounds: int = 9) -> list[Row]:
@@ -279,20 +214,23 @@ def memory(steps: int = 256) -> list[Row]:
             return tensor
 
         with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-            path = simulate(
-                equation, u0, (0.0, 2.0), method="heun", substeps=count, gradient=gradient
-            )
+            steps = {"rtol": 1e-5} if gradient == "adjoint" else {"substeps": count}
+            method = "tsit5" if gradient == "adjoint" else "heun"
+            path = simulate(equation, u0, (0.0, 2.0), method=method, gradient=gradient, **steps)
         del path
         return sum(found.values())
 
     with torch.enable_grad():
         one, whole, sparse = kept(1, "steps"), kept(steps, "steps"), kept(steps, "checkpoint")
+        none = kept(0, "adjoint")
     piece = math.isqrt(steps) * one  # while a piece is differentiated, its own steps are there too
     rows = [
         Row(f"memory of {steps} checkpointed steps / one step", (sparse + piece) / one, 24.0,
             f"{(sparse + piece) / 2**20:.1f} MiB; all steps kept: {whole / 2**20:.0f} MiB"),
+        Row("memory kept for the adjoint / one step", none / one, None,
+            f"{none / 2**20:.2f} MiB, however many steps: the start and the weights"),
     ]  # fmt: skip
-    print(rows[0], flush=True)
+    print(*rows, sep="\n", flush=True)
     return rows
 
 
@@ -334,6 +272,31 @@ def diffrax_beside() -> list[Row]:
     return rows
 
 
+def draw(file: Path) -> None:
+    """Draw error against evaluations of attention, one panel a diffusivity."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(12, 4.2), layout="constrained")
+    panels = figure.subplots(1, len(LADDERS), sharey=True, squeeze=False)[0]
+    marks = dict(zip((*OURS, *(f"torchdiffeq {each}" for each in (*THEIRS, "rk4"))), "o^sDvPx+*1",
+                     strict=True))  # fmt: skip
+    for panel, (alpha, ladders) in zip(panels, LADDERS.items(), strict=True):
+        for name, points in ladders.items():
+            kept = [(n, e) for n, e in points if 1e-9 < e < 1]
+            look = "--" if name.startswith("torchdiffeq") else "-"
+            panel.plot(*zip(*kept, strict=True), look, marker=marks[name], label=name, markersize=5)
+        panel.set(xscale="log", yscale="log", title=f"diffusivity {alpha:g}",
+                  xlabel="evaluations of attention")  # fmt: skip
+        low, high = panel.get_xlim()
+        ticks = [each for each in TICKS if low <= each <= high]
+        panel.set_xticks(ticks, [f"{each:,}" for each in ticks])
+        panel.set_xticks([], minor=True)
+        panel.grid(alpha=0.3)
+        panel.legend(fontsize=7, loc="lower left")
+    panels[0].set_ylabel("relative error")
+    figure.savefig(file, dpi=110)
+
+
 def _seconds(run: Callable[[], object]) -> float:
     begun = time.perf_counter()
     run()
@@ -346,6 +309,7 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="exit 1 if a bar is missed")
     parser.add_argument("--quick", action="store_true", help="leave the long parts out")
     parser.add_argument("--only", help="one part: 1, 20, 200, errors, …")
+    parser.add_argument("--draw", metavar="FILE", type=Path, help="draw the ladders as a picture")
     arguments = parser.parse_args()
     if importlib.util.find_spec("torchdiffeq") is None:
         print("torchdiffeq is not installed: pip install 'depthpde[peers]'", file=sys.stderr)
@@ -354,6 +318,7 @@ def main() -> int:
     torch.set_num_threads(1)
     parts: dict[str, Callable[[], list[Row]]] = {
         **{f"{alpha:g}": partial(evaluations, alpha) for alpha in BARS},
+        "orders": orders,
         "errors": wanted_and_got,
         "overhead": overhead,
         "memory": memory,
@@ -365,6 +330,8 @@ def main() -> int:
     names = [arguments.only] if arguments.only else [name for name in parts if name not in left_out]
     with torch.no_grad():
         rows = [row for name in names for row in parts[name]()]
+    if arguments.draw and LADDERS:
+        draw(arguments.draw)
     missed = [row for row in rows if not row.passed]
     print(f"\n{len(rows) - len(missed)} of {len(rows)} lines are within their bars")
     return 1 if arguments.check and missed else 0

@@ -423,6 +423,18 @@ def test_the_rate_compiles():
         torch.testing.assert_close(compiled(u0), equation.rate(0.0, u0))
 
 
+def test_half_precision_takes_fixed_steps_and_a_tolerance_that_its_rounding_allows():
+    equation = Equation(diffusion=0.2, reaction=torch.tanh, stabilizer=BARE)
+    u0 = draw(1, 12, 4)
+    exact = simulate(equation, u0, (0.0, 1.0), rtol=1e-8).final
+    for options in ({"method": "rk4", "substeps": 8}, {"method": "dopri5", "rtol": 0.07}):
+        path = simulate(equation, u0.bfloat16(), (0.0, 1.0), **options)
+        assert path.final.dtype == torch.bfloat16
+        assert float((path.final.double() - exact).norm() / exact.norm()) < 0.03
+    with pytest.raises(ValueError, match=r"`rtol` must be at least .* for torch.bfloat16"):
+        simulate(equation, u0.bfloat16(), (0.0, 1.0))
+
+
 def test_a_system_of_the_gallery_brings_its_start_and_times():
     system = SYSTEMS["clustering"]
     path = simulate(system, events=[merged(clusters=2, apart=0.05)])

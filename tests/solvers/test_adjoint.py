@@ -1,3 +1,5 @@
+from functools import partial
+
 import pytest
 import torch
 
@@ -9,6 +11,7 @@ from depthpde.solvers.adjoint import leaves_of
 from depthpde.solvers.events import norm_above
 from depthpde.solvers.term import Term
 from solvers.steppers.problems import draw
+from solvers.test_checkpointing import saved_bytes
 
 
 def gradients(gradient, *, causal=False, stabilizer=None, **options):
@@ -44,6 +47,17 @@ def test_the_error_of_the_adjoint_is_that_of_the_tolerance():
     exact = gradients("steps", rtol=1e-10)
     for rtol in (1e-4, 1e-6):
         assert distance(gradients("adjoint", rtol=rtol), exact) < 30 * rtol
+
+
+def test_the_adjoint_keeps_as_much_for_many_steps_as_for_few():
+    equation, u0 = Equation(diffusion=0.1, interaction=Attention(8, 2)), draw(1, 32, 8).float()
+
+    def kept(rtol, gradient):
+        run = partial(simulate, equation, u0, (0.0, 2.0), method="bosh3", gradient=gradient)
+        return saved_bytes(lambda: run(rtol=rtol))
+
+    assert kept(1e-5, "adjoint") == kept(1e-2, "adjoint")
+    assert kept(1e-5, "steps") > 20 * kept(1e-5, "adjoint")
 
 
 def test_upwind_diffusion_is_transposed():

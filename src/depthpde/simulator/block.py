@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
+from depthpde.layers.decoding import DecodeCache
 from depthpde.layers.dropout import dropout as drop
-from depthpde.layers.interaction import DecodeCache
 from depthpde.layers.ratio import BoundedRatio
 from depthpde.layers.stabilizer import Norm, Stabilizer
 from depthpde.models.block import Block

@@ -25,7 +25,18 @@ import torch
 from torch import Tensor, nn
 
 from depthpde.config import Range, Settings
-from depthpde.errors import check_name, check_one_of, check_range
+from depthpde.errors import (
+    check_flag,
+    check_grid,
+    check_name,
+    check_one_of,
+    check_positive,
+    check_range,
+    check_tensor,
+    check_whole,
+    is_number,
+    shown,
+)
 from depthpde.layers.stabilizer import Norm, NormKind, Stabilizer
 from depthpde.operators.boundary import Boundary
 from depthpde.operators.stabilizer import layer_norm, project_to_sphere, remove_mean, rms_norm
@@ -131,7 +142,26 @@ class Equation:
         """Refuse an equation that contradicts itself."""
         object.__setattr__(self, "boundary", check_one_of("boundary", self.boundary, Boundary))
         check_range("fidelity", self.fidelity, 0.0, 1e12)
+        check_flag("causal", self.causal)
+        if not isinstance(self.stabilizer, Stabilizer | Projection):
+            raise ValueError(
+                f"`stabilizer` must be a Stabilizer or a Projection, got {shown(self.stabilizer)}"
+            )
+        check_whole("prefix", self.prefix)
+        if self.blocks is not None:
+            check_positive("blocks", self.blocks)
+        if self.grid is not None:
+            check_grid("grid", self.grid)
         for alpha in self._alphas():
+            if not isinstance(alpha, Tensor) and not is_number(alpha):
+                raise ValueError(f"`diffusion` must be a number or a tensor, got {shown(alpha)}")
+            if isinstance(alpha, Tensor):
+                check_tensor("diffusion", alpha)
+                if not alpha.numel() or alpha.is_complex():
+                    raise ValueError(
+                        "`diffusion` must hold real numbers, got "
+                        f"{alpha.dtype}{list(alpha.shape)}; use 0.0 to switch it off"
+                    )
             if float(alpha.detach().min() if isinstance(alpha, Tensor) else alpha) < 0:
                 raise ValueError(
                     f"`diffusion` must not be negative, got {alpha}: heat would flow uphill and "

@@ -19,7 +19,7 @@ from torch import nn
 from depthpde.models.classifier import Classifier
 from depthpde.models.config import ModelConfig, TaskLike
 from depthpde.models.language import LanguageModel
-from depthpde.models.pretrained import CONFIG, WEIGHTS, Pretrained, read_weights
+from depthpde.models.pretrained import CONFIG, WEIGHTS, Pretrained, read_weights, saved_folder
 from depthpde.simulator.block import SimulatedBlock
 from depthpde.simulator.config import SimulatorConfig
 
@@ -81,15 +81,14 @@ class Simulated(Pretrained):
         return folder
 
     @classmethod
-    def from_pretrained(cls, path: str | Path) -> Self:
-        """Bring a saved simulator back from its folder, in evaluation mode."""
-        folder = Path(path)
-        missing = [name for name in (CONFIG, WEIGHTS) if not (folder / name).is_file()]
-        if missing:
-            raise FileNotFoundError(
-                f"`path` must be a folder with {CONFIG} and {WEIGHTS}, got {folder} without "
-                f"{' and '.join(missing)}; write one with save_pretrained"
-            )
+    def from_pretrained(cls, path: str | Path, *, revision: str | None = None) -> Self:
+        """Bring a saved simulator back, in evaluation mode.
+
+        Args:
+            path: A folder, or ``owner/name`` on the Hugging Face hub (needs the extra ``hf``).
+            revision: A branch, tag or commit on the hub.
+        """
+        folder = saved_folder(path, revision)
         config = cls._read_config(folder / CONFIG)
         said = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
         simulator = SimulatorConfig.from_dict(said[KIND])

@@ -2,7 +2,7 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const STOPS = [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]];
-const MARGIN = 56, LEGEND = 150;
+const MARGIN = 56, SIDE = 100, LEGEND = 170;
 
 function shade(x) {
   const at = Math.max(0, Math.min(1, x)) * 4, i = Math.min(3, Math.floor(at));
@@ -44,19 +44,23 @@ function drawCurves({ id, series, logs, names }) {
   const W = canvas.width, H = canvas.height, legend = series.length > 1 ? LEGEND : 16;
   const [fx, fy] = logs.map((isLog) => (isLog ? Math.log10 : (v) => v));
   const xs = range(series.map((s) => s.x.map(fx))), ys = range(series.map((s) => s.y.map(fy)));
-  const X = (v) => MARGIN + ((fx(v) - xs[0]) / (xs[1] - xs[0] || 1)) * (W - MARGIN - legend);
+  if (ys[0] === ys[1]) { ys[0] -= 1; ys[1] += 1; }  // a constant runs through the middle
+  const X = (v) => SIDE + ((fx(v) - xs[0]) / (xs[1] - xs[0] || 1)) * (W - SIDE - legend);
   const Y = (v) => H - MARGIN - ((fy(v) - ys[0]) / (ys[1] - ys[0] || 1)) * (H - 1.6 * MARGIN);
   pen.clearRect(0, 0, W, H);
   pen.font = "20px system-ui";
   pen.fillStyle = color("--quiet");
   pen.strokeStyle = color("--rule");
-  pen.strokeRect(MARGIN, 0.6 * MARGIN, W - MARGIN - legend, H - 1.6 * MARGIN);
-  pen.fillText(label(xs[0], logs[0]), MARGIN, H - MARGIN + 24);
-  pen.fillText(label(xs[1], logs[0]), W - legend - 50, H - MARGIN + 24);
-  pen.fillText(label(ys[1], logs[1]), 2, 0.6 * MARGIN + 14);
-  pen.fillText(label(ys[0], logs[1]), 2, H - MARGIN);
-  pen.fillText(names[0], W / 2 - 100, H - 8);
-  pen.fillText(names[1], MARGIN, 0.6 * MARGIN - 10);
+  pen.strokeRect(SIDE, 0.6 * MARGIN, W - SIDE - legend, H - 1.6 * MARGIN);
+  pen.fillText(label(xs[0], logs[0]), SIDE, H - MARGIN + 24);
+  pen.textAlign = "right";
+  pen.fillText(label(xs[1], logs[0]), W - legend, H - MARGIN + 24);
+  pen.fillText(label(ys[1], logs[1]), SIDE - 10, 0.6 * MARGIN + 14);
+  pen.fillText(label(ys[0], logs[1]), SIDE - 10, H - MARGIN);
+  pen.textAlign = "center";
+  pen.fillText(names[0], SIDE + (W - SIDE - legend) / 2, H - 8);
+  pen.textAlign = "left";
+  pen.fillText(names[1], SIDE, 0.6 * MARGIN - 10);
   series.forEach((each, i) => {
     const hue = series.length > 1 ? `hsl(${(i * 360) / series.length} 65% 45%)` : color("--accent");
     pen.strokeStyle = pen.fillStyle = hue;
@@ -88,7 +92,7 @@ function drawTokens(canvas, tokens) {
 }
 
 const stage = document.getElementById("stage");
-let frame = 0, playing = false;
+let frame = data.view === "image" ? data.frames.length - 1 : 0, playing = false;
 
 function drawFrame() {
   if (!stage) return;

@@ -75,6 +75,10 @@ def phase(
 ) -> PhaseDiagram:
     """Measure the end state of a system over a grid of its parameters.
 
+    All combinations of parameters that only change numbers of the equation (`system.stacked`, such
+    as beta and diffusion) are samples of one batch, each within the tolerance; what changes shapes
+    or times, such as the number of tokens, takes a run for each of its values.
+
     Args:
         system: One of the gallery.
         over: Values of one or more of its parameters.
@@ -88,11 +92,30 @@ def phase(
     if not over:
         raise ValueError("`over` must name at least one parameter, got none; use {'beta': [1, 4]}")
     axes = {name: tuple(float(each) for each in values) for name, values in over.items()}
-    found = []
-    with torch.no_grad():
-        for point in itertools.product(*axes.values()):
-            varied = system.vary(**dict(zip(axes, point, strict=True)))
-            span = (varied.times[0], varied.times[-1])
-            final = simulate(varied.equation, varied.u0, span, rtol=rtol, dense=False).final
-            found.append(float(measure(final)))
+    for name in axes:
+        check_name("parameters", name, system.parameters)
+    points = [dict(zip(axes, each, strict=True)) for each in itertools.product(*axes.values())]
+    batches: dict[tuple[float, ...], list[int]] = {}
+    for number, point in enumerate(points):
+        apart = tuple(value for name, value in point.items() if name not in system.stacked)
+        batches.setdefault(apart, []).append(number)
+    found = [0.0] * len(points)
+    for numbers in batches.values():
+        finals = _finals(system, [points[number] for number in numbers], rtol)
+        for number, final in zip(numbers, finals, strict=True):
+            found[number] = float(measure(final[None]))
     return PhaseDiagram(system=system.name, axes=axes, values=tuple(found))
+
+
+def _finals(system: System, points: Sequence[Mapping[str, float]], rtol: float) -> Field:
+    """Simulate combinations that differ in stacked parameters alone as one batch."""
+    assert system.build is not None, "its parameters were checked"
+    chosen: dict[str, Any] = {**system.parameters, **points[0]}
+    for name in set(points[0]) & set(system.stacked):
+        column = [point[name] for point in points]
+        chosen[name] = torch.tensor(column, dtype=torch.float64)[:, None, None]
+    varied = system.build(**chosen)
+    u0 = varied.u0.expand(len(points), -1, -1)
+    span = (varied.times[0], varied.times[-1])
+    with torch.no_grad():
+        return simulate(varied.equation, u0, span, rtol=rtol, dense=False).final

@@ -14,7 +14,15 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from depthpde.errors import check_field, check_mask, check_name, check_one_of, check_positive
+from depthpde.errors import (
+    check_field,
+    check_flag,
+    check_mask,
+    check_name,
+    check_one_of,
+    check_positive,
+    shown,
+)
 from depthpde.shapes import Field, Mask
 from depthpde.simulator.equation import Equation
 from depthpde.simulator.integrator import Integrator, plan
@@ -108,6 +116,17 @@ def simulate(
             every time.
         progress: Called with the time after every step.
     """
+    if not isinstance(equation, Equation | System):
+        raise ValueError(
+            f"`equation` must be an Equation or a system of the gallery, got {shown(equation)}; "
+            "use dp.Equation(diffusion=0.1) or dp.systems[NAME]"
+        )
+    if isinstance(events, Event) or not isinstance(events, Sequence):
+        raise ValueError(f"`events` must be a list of events, got {shown(events)}; use [event]")
+    check_positive("max_steps", max_steps)
+    check_flag("strict", strict)
+    if dense is not None:
+        check_flag("dense", dense)
     if isinstance(equation, System):
         system, equation = equation, equation.equation
         u0, times = system.u0 if u0 is None else u0, system.times if times is None else times

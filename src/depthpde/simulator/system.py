@@ -67,8 +67,10 @@ class System:
     """How it is best seen."""
     parameters: Mapping[str, float] = field(default_factory=dict)
     """The numbers it was built with."""
+    stacked: tuple[str, ...] = ()
+    """Parameters of which the samples of one batch may have different values; see `phase`."""
     build: Callable[..., System] | None = None
-    """Builds it with other numbers."""
+    """Builds it with other numbers; None where there is nothing to vary."""
 
     def vary(self, **parameters: float) -> System:
         """Return the system with other parameters.
@@ -78,5 +80,6 @@ class System:
         """
         for name in parameters:
             check_name("parameters", name, self.parameters)
-        assert self.build is not None, "every system of the gallery has one"
+        if self.build is None:
+            return self
         return self.build(**{**self.parameters, **parameters})

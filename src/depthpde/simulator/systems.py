@@ -26,6 +26,7 @@ from depthpde.seeds import generator
 from depthpde.shapes import Field
 from depthpde.simulator.equation import Equation, Projection
 from depthpde.simulator.system import Known, System, View
+from depthpde.simulator.trained import trained
 from depthpde.solvers.clusters import count_clusters
 from depthpde.solvers.trajectory import Trajectory
 
@@ -53,7 +54,9 @@ class Systems(Mapping[str, System]):
         return len(BUILDERS)
 
 
-def clustering(beta: float = 4.0, tokens: float = 32, dim: float = 3, end: float = 30.0) -> System:
+def clustering(
+    beta: float = 4.0, tokens: float = 32, dim: float = 3, diffusion: float = 0.0, end: float = 30.0
+) -> System:
     """Tokens on the sphere attract each other and end in one point (Geshkovski et al.)."""
 
     def known(path: Trajectory) -> tuple[Known, ...]:
@@ -63,7 +66,7 @@ def clustering(beta: float = 4.0, tokens: float = 32, dim: float = 3, end: float
     return _system(
         clustering,
         locals(),
-        equation=_on_sphere(beta),
+        equation=_on_sphere(beta, diffusion),
         u0=_sphere(int(tokens), int(dim), "clustering"),
         times=_times(end, 121),
         known=known,
@@ -183,7 +186,7 @@ def fisher(
     u0[:, :10] = 1.0
     equation = Equation(
         diffusion=diffusion,
-        interaction=None if attention == 0 else _attend(attention),
+        interaction=_attend(attention),
         reaction=lambda u: fisher_kpp(u, growth),
         stabilizer=BARE,
     )
@@ -208,7 +211,7 @@ def allen_cahn(diffusion: float = 12.0, attention: float = 0.0, end: float = 30.
     x = torch.arange(sites, dtype=torch.float64) - (sites - 1) / 2
     equation = Equation(
         diffusion=diffusion,
-        interaction=None if attention == 0 else _attend(attention),
+        interaction=_attend(attention),
         reaction=two_wells,
         stabilizer=BARE,
     )
@@ -256,11 +259,15 @@ def rank_collapse(tokens: float = 24, dim: float = 8, end: float = 8.0) -> Syste
     )
 
 
-def _on_sphere(beta: float) -> Equation:
-    return Equation(interaction=_attend(1.0, beta), stabilizer=SPHERE)
+def _on_sphere(beta: float, diffusion: float = 0.0) -> Equation:
+    return Equation(diffusion=diffusion, interaction=_attend(1.0, beta), stabilizer=SPHERE)
 
 
-def _attend(strength: float, beta: float = 1.0) -> Callable[[Field], Field]:
+def _attend(strength: float, beta: float = 1.0) -> Callable[[Field], Field] | None:
+    """Attend to all tokens; None at strength 0. Both may hold one number a sample."""
+    if isinstance(strength, int | float) and strength == 0:
+        return None
+
     def attend(u: Field) -> Field:
         return strength * (attention_weights(u, u, gain=beta) @ u)
 
@@ -355,7 +362,11 @@ def _system(
     view: View = View.FIELD,
 ) -> System:
     names = inspect.signature(build).parameters
-    values = {name: float(value) for name, value in chosen.items() if name in names}  # type: ignore[arg-type]
+    values = {
+        name: float("nan") if isinstance(value, Tensor) else float(value)  # type: ignore[arg-type]
+        for name, value in chosen.items()
+        if name in names
+    }
     return System(
         name=build.__name__,
         title=(inspect.getdoc(build) or "").splitlines()[0],
@@ -365,15 +376,24 @@ def _system(
         known=known,
         view=view,
         parameters=values,
+        stacked=STACKED.get(build.__name__, ()),
         build=build,
     )
 
 
+STACKED = {
+    "clustering": ("beta", "diffusion"),
+    "metastability": ("beta",),
+    "equiangular": ("beta",),
+    "fisher": ("diffusion", "growth", "attention"),
+    "allen_cahn": ("diffusion", "attention"),
+}
+"""Parameters that may be a tensor [batch, 1, 1]: they change numbers of the equation alone."""
 BUILDERS: dict[str, Callable[..., System]] = {
     build.__name__: build
     for build in (
         clustering, metastability, equiangular, gaussian, fisher, allen_cahn, turing, turing_2d,
-        rank_collapse,
+        rank_collapse, trained,
     )
 }  # fmt: skip
 """Every system and what builds it."""

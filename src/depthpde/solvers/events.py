@@ -15,6 +15,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from depthpde.errors import check_flag, check_positive, check_range, is_number, shown
 from depthpde.operators.energy import dirichlet_energy
 from depthpde.shapes import Field
 from depthpde.solvers.clusters import count_clusters
@@ -47,6 +48,15 @@ class Event:
     terminal: bool = True
     """Whether the run ends once it has fired for every sample."""
 
+    def __post_init__(self) -> None:
+        """Refuse what could never fire, or always would."""
+        if not callable(self.measure):
+            raise ValueError(f"`measure` must be a function of a field, got {shown(self.measure)}")
+        if not is_number(self.bound):
+            raise ValueError(f"`bound` must be a finite number, got {shown(self.bound)}")
+        check_flag("rising", self.rising)
+        check_flag("terminal", self.terminal)
+
     def holds(self, u: Field) -> Tensor:
         """Tell for which samples the bound is passed, [batch]."""
         with torch.no_grad():
@@ -64,6 +74,9 @@ class Watch:
     """
 
     def __init__(self, events: Sequence[Event], u: Field, t: float) -> None:
+        for event in events:
+            if not isinstance(event, Event):
+                raise ValueError(f"`events` must hold events, got {shown(event)}; use dp.merged()")
         names = [event.name for event in events]
         if len(set(names)) < len(names):
             raise ValueError(f"`events` must have names of their own, got {names}; rename one")
@@ -145,6 +158,8 @@ def merged(clusters: int = 1, *, apart: float = 1e-2, terminal: bool = True) -> 
     >>> dp.simulate(dp.systems["clustering"], events=[dp.merged(clusters=2)]).status.value
     'event'
     """
+    check_positive("clusters", clusters)
+    check_range("apart", apart, 0.0, 1e6)
 
     def measure(u: Field) -> Tensor:
         return count_clusters(u, apart=apart)

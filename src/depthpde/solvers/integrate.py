@@ -6,11 +6,21 @@ u_t = Σ_k F_k(u, t),    u(t_0) = u_0        →        u(t_0), u(t_1), …
 from __future__ import annotations
 
 import itertools
+import math
+import sys
 from collections.abc import Callable, Sequence
 
 from torch import Tensor
 
-from depthpde.errors import check_name, check_one_of, check_positive
+from depthpde.errors import (
+    check_field,
+    check_name,
+    check_one_of,
+    check_positive,
+    check_range,
+    check_tensor,
+    shown,
+)
 from depthpde.shapes import Field
 from depthpde.solvers.blow_up import BlowUpError, blow_up_ceiling, explain
 from depthpde.solvers.follow import Integration, Watching
@@ -65,6 +75,9 @@ def integrate(
         watching: Events, limits, and what to keep; nothing in between unless given.
     """
     terms = _as_terms(dynamics)
+    check_field("u0", u0)
+    if ceiling is not None:
+        check_range("ceiling", ceiling, 1e-300, sys.float_info.max)
     clock = check_times(times)
     check_positive("substeps", substeps)
     split = None if splitting is None else check_one_of("splitting", splitting, Splitting)
@@ -101,7 +114,17 @@ def integrate(
 
 def check_times(times: Tensor | Sequence[float]) -> list[float]:
     """Return at least two increasing times as numbers, or say what is wrong with them."""
-    clock = [float(each) for each in times]
+    if isinstance(times, Tensor):
+        check_tensor("times", times)
+    try:
+        clock = [float(each) for each in times]
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(
+            f"`times` must be at least two increasing times, got {shown(times)}; "
+            "use torch.linspace(start, end, n)"
+        ) from error
+    if any(map(math.isinf, clock)):
+        raise ValueError(f"`times` must be finite, got {clock[:4]}; end where you want to look")
     if len(clock) < 2 or any(not b > a for a, b in itertools.pairwise(clock)):
         raise ValueError(
             f"`times` must be at least two increasing times, got {clock[:4]}; "
@@ -116,5 +139,12 @@ def _as_terms(dynamics: Rhs | Term | Sequence[Term]) -> tuple[Term, ...]:
     if isinstance(dynamics, Sequence):
         if not dynamics:
             raise ValueError("`dynamics` must have at least one term, got none; pass Term(…)")
+        for each in dynamics:
+            if not isinstance(each, Term):
+                raise ValueError(f"`dynamics` must hold terms, got {shown(each)}; pass Term(…)")
         return tuple(dynamics)
+    if not callable(dynamics):
+        raise ValueError(
+            f"`dynamics` must be a function F(u, t), a Term or several, got {shown(dynamics)}"
+        )
     return (Term(name="rhs", rhs=dynamics),)

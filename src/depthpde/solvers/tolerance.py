@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from depthpde.errors import is_number, shown
 from depthpde.shapes import Field
 
 SAFETY = 0.9
@@ -36,15 +37,18 @@ class Tolerance:
     def __post_init__(self) -> None:
         """Refuse tolerances that nothing can meet."""
         for name, value in (("rtol", self.rtol), ("atol", self.absolute)):
-            if not value > 0 or value == float("inf"):
+            if not is_number(value) or not value > 0:
                 raise ValueError(
-                    f"`{name}` must be positive and finite, got {value}: no step is exact; use 1e-6"
+                    f"`{name}` must be positive and finite, got {shown(value)}: "
+                    "no step is exact; use 1e-6"
                 )
 
     @property
     def absolute(self) -> float:
         """Give the absolute tolerance."""
-        return 1e-3 * self.rtol if self.atol is None else self.atol
+        if self.atol is not None:
+            return self.atol
+        return 1e-3 * self.rtol if is_number(self.rtol) else self.rtol
 
     def check(self, u: Field) -> None:
         """Refuse a tolerance below the rounding of the field's own numbers."""

@@ -23,6 +23,7 @@ from depthpde.operators.laplacian import laplacian
 from depthpde.operators.reaction import allen_cahn, allen_cahn_potential
 from depthpde.shapes import Field
 from depthpde.solvers.integrate import integrate
+from depthpde.solvers.tolerance import Tolerance
 from depthpde.theory.claim import Check, Claim, ClaimEvidence, Relation
 from depthpde.theory.measurement import jacobian_of, random_field
 
@@ -71,10 +72,13 @@ def _is_minus_gradient() -> Check:
 
 def _never_rises() -> Check:
     times = torch.linspace(0, 3, 31)
-    path = integrate(lambda u, t: _flow(u, Kernel.SINKHORN), _field(), times, substeps=2)
+    path = integrate(
+        lambda u, t: _flow(u, Kernel.SINKHORN), _field(), times, method="auto",
+        tolerance=Tolerance(rtol=1e-8),
+    )  # fmt: skip
     energies = torch.cat([_energy(state) for state in path.states])
     return Check(
-        quantity="largest rise of E between two of 31 times along the flow",
+        quantity="largest rise of E between two of 31 times along the flow, rtol 1e-8",
         predicted=0.0,
         measured=float(energies.diff().max()),
         comparison=Relation.AT_MOST,

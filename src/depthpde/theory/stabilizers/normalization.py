@@ -1,9 +1,9 @@
 """Normalization keeps an energy: conserved on the sphere and by post-norm, bounded by pre-norm.
 
-projection   d/dt ‖u‖² = 2⟨u, P_u F(u)⟩ = 0
+projection   ‖Π u‖ = √dim,    d/dt ‖u‖² = 2⟨u, P_u F(u)⟩ = 0
 post-norm    ‖S(u + F(u))‖ = √dim
 pre-norm     ‖u_L‖ ≤ ‖u_0‖ + L · max ‖F(Su)‖        grows at most linearly in depth
-no norm      ‖u_L‖ can grow like a product of Lipschitz constants
+no norm      ‖u_L‖ ≤ ‖u_0‖ Π_l (1 + ‖F(u_l)‖/‖u_l‖)    a product, which linear maps reach
 """
 
 from __future__ import annotations
@@ -49,6 +49,57 @@ def _sphere_drift() -> Check:
         measured=float((sizes - 1).abs().max()),
         comparison=Relation.AT_MOST,
         tolerance=1e-8,
+    )
+
+
+def _projected() -> Check:
+    """Bring a field to both spheres, and see how far any site is from its radius."""
+    u = random_field("normalization/far", length=SITES, dim=FEATURES) * 7 + 3
+    missed = [
+        float((Projection(kind=kind).project(u).norm(dim=-1) / math.sqrt(FEATURES) - 1).abs().max())
+        for kind in ("rms", "layer")
+    ]
+    return Check(
+        quantity="distance of ‖Π u(x)‖ from √dim, RMS and layer norm as projections",
+        predicted=0.0,
+        measured=max(missed),
+        comparison=Relation.AT_MOST,
+        tolerance=1e-12,
+    )
+
+
+def _drift_order() -> Check:
+    """Halve fixed steps of the projected flow: the norm drifts at the integrator's order."""
+    equation, u0 = Equation(interaction=_force, stabilizer=Projection(kind="rms")), _start()
+    drifts = []
+    for steps in (16, 32):
+        end = integrate(
+            list(equation.terms(u0)), u0, (0.0, 1.0), method="heun", substeps=steps
+        ).final  # fmt: skip
+        drifts.append(float((end.norm(dim=-1) / u0.norm(dim=-1) - 1).abs().max()))
+    return Check(
+        quantity="order at which the drift of ‖u(x)‖ falls with the step, Heun",
+        predicted=2.0,
+        measured=math.log2(drifts[0] / drifts[1]),
+        comparison=Relation.AT_LEAST,
+        tolerance=0.2,
+    )
+
+
+def _product() -> Check:
+    """Predict ‖u_L‖ without a norm: I + F has eigenvalues 1 + λ where F is linear."""
+    draw = generator(0, "theory", "normalization/linear")
+    weights = torch.randn(FEATURES, FEATURES, generator=draw, dtype=torch.float64)
+    symmetric = GAIN * (weights + weights.mT) / math.sqrt(8 * FEATURES)
+    values, vectors = torch.linalg.eigh(symmetric)
+    u = vectors[:, -1].expand(1, SITES, FEATURES)
+    for _ in range(DEPTH):
+        u = u + u @ symmetric
+    return Check(
+        quantity=f"log10 growth of ‖u‖ through {DEPTH} blocks without a norm, linear F",
+        predicted=DEPTH * math.log10(1 + float(values[-1])),
+        measured=math.log10(float(u.norm()) / math.sqrt(SITES)),
+        tolerance=1e-9,
     )
 
 
@@ -112,7 +163,15 @@ CLAIM = Claim(
     equation="d/dt ‖u‖² = 0;  ‖u_L‖ ≤ ‖u_0‖ + L max‖F(Su)‖",
     source="Paper B, S(u) (LayerNorm)",
     measure=lambda: ClaimEvidence(
-        checks=(_linear(norm=True), _sphere_drift(), _post_norm()), plots=(_plot(),)
+        checks=(
+            _linear(norm=True),
+            _projected(),
+            _sphere_drift(),
+            _drift_order(),
+            _post_norm(),
+            _product(),
+        ),
+        plots=(_plot(),),
     ),
     counterexample="the same blocks without a norm",
     refute=lambda: _linear(norm=False),
