@@ -4,6 +4,7 @@
     python benchmarks/audit.py --check    and exit 1 if a bar is missed
     python benchmarks/audit.py --fill     and write it into docs/audit.md
     python benchmarks/audit.py --only gpt2 llama
+    python benchmarks/audit.py --keep rows.jsonl    stopped and started again, it goes on
 
 Bars: no audit crashes, at least BUILT of the types that this environment can hold are built, all in
 SECONDS of one core, and every leak has been looked into. A type whose answers differ from the
@@ -13,6 +14,7 @@ page's table is named, so that a change of the library is seen.
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
 import traceback
@@ -20,7 +22,7 @@ import warnings
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import torch
@@ -59,6 +61,9 @@ TRIAGE: dict[tuple[str, str], tuple[bool, str]] = {
     ("prophetnet", "cache"): (False, "not explained"),
     ("jamba", "cache"): (True, "a recurrent cache takes one token at a time"),
     ("bamba", "cache"): (False, "not explained"),
+    ("blt", "padding"): (False, "hashes of byte groups reach back without reading the mask"),
+    ("blt", "cache"): (False, "hashes of byte groups see what is passed, not what was before"),
+    ("perceiver", "padding"): (True, "positions count padding, and it takes no position_ids"),
 }  # fmt: skip
 """Leaks that were looked into: whether the architecture promises nothing else, and why."""
 
@@ -69,7 +74,8 @@ class Row:
 
     kind: str
     name: str
-    report: dp.AuditReport | None
+    answers: tuple[dp.Answer, ...] = ()
+    """In the order of the questions; none if it was not audited."""
     unbuilt: str = ""
     """Why it could not be built."""
     absent: bool = False
@@ -82,7 +88,31 @@ class Row:
     @property
     def marks(self) -> tuple[str, ...]:
         """A sign for each question."""
-        return tuple(MARKS[each.verdict] for each in self.report.answers) if self.report else ()
+        return tuple(MARKS[each.verdict] for each in self.answers)
+
+    @property
+    def leaks(self) -> tuple[dp.Answer, ...]:
+        """The answers that name a leak."""
+        return tuple(each for each in self.answers if each.verdict is dp.Isolation.LEAK)
+
+    def to_json(self) -> str:
+        """Return one line, from which `read` makes the row again."""
+        plain = [each.to_dict() for each in self.answers]
+        for each in plain:
+            del each["rounding"]
+        return json.dumps(asdict(self) | {"answers": plain})
+
+    @classmethod
+    def read(cls, line: str) -> Row:
+        """Read what `to_json` wrote."""
+        values = json.loads(line)
+        made = tuple(
+            dp.Answer(
+                **each | {"verdict": dp.Isolation(each["verdict"]), "notes": tuple(each["notes"])}
+            )
+            for each in values["answers"]
+        )
+        return cls(**values | {"answers": made})
 
 
 def examine(kind: str, name: str, class_name: str) -> Row:
@@ -98,14 +128,13 @@ def _examine(kind: str, name: str, class_name: str) -> Row:
         model, batch = build(kind, name, class_name)
     except Exception as error:
         why = " ".join(str(error).split())[:120]
-        return Row(kind, name, None, unbuilt=why, absent=why.startswith("ImportError"))
+        return Row(kind, name, unbuilt=why, absent=why.startswith("ImportError"))
     try:
         with quiet_library():
-            return Row(
-                kind, name, dp.audit(model, batch, causal=True if kind == "causal" else None)
-            )
+            report = dp.audit(model, batch, causal=True if kind == "causal" else None)
     except Exception:
-        return Row(kind, name, None, crash=traceback.format_exc(limit=-2))
+        return Row(kind, name, crash=traceback.format_exc(limit=-2))
+    return Row(kind, name, report.answers)
 
 
 def table(rows: Sequence[Row]) -> str:
@@ -131,10 +160,10 @@ def _counts(rows: Sequence[Row]) -> str:
     lines.append("|---" * (3 + len(QUESTIONS)) + "|")
     for kind in KINDS:
         own = [row for row in rows if row.kind == kind]
-        built = [row.report for row in own if row.report]
+        built = [row for row in own if row.answers]
         cells = []
-        for name in QUESTIONS:
-            seen = Counter(MARKS[each[name].verdict] for each in built)
+        for k in range(len(QUESTIONS)):
+            seen = Counter(row.marks[k] for row in built)
             cells.append(" ".join(f"{mark}{seen[mark]}" for mark in MARKS.values() if seen[mark]))
         lines.append(f"| {kind} | {len(own)} | {len(built)} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
@@ -146,12 +175,9 @@ def _leaks(rows: Sequence[Row]) -> str:
         "|---" * 7 + "|",
     ]
     for row in rows:
-        for each in row.report.answers if row.report else ():
-            if each.verdict is dp.Isolation.LEAK:
-                designed = _judged(row, each.name)
-                lines.append(
-                    f"| {row.kind} | {row.name} | {each.name} | {_cells(each)} | {designed} |"
-                )
+        for each in row.leaks:
+            designed = _judged(row, each.name)
+            lines.append(f"| {row.kind} | {row.name} | {each.name} | {_cells(each)} | {designed} |")
     return "\n".join(lines)
 
 
@@ -165,8 +191,8 @@ def untriaged(rows: Sequence[Row]) -> list[str]:
     return [
         f"{row.kind} {row.name} {each.name}"
         for row in rows
-        for each in (row.report.answers if row.report else ())
-        if each.verdict is dp.Isolation.LEAK and (row.name, each.name) not in TRIAGE
+        for each in row.leaks
+        if (row.name, each.name) not in TRIAGE
     ]
 
 
@@ -178,7 +204,9 @@ def _cells(answer: dp.Answer) -> str:
 def _types(rows: Sequence[Row]) -> str:
     lines = ["| kind | type | " + " | ".join(QUESTIONS) + " |", "|---" * (2 + len(QUESTIONS)) + "|"]
     lines += [
-        f"| {row.kind} | {row.name} | " + " | ".join(row.marks) + " |" for row in rows if row.report
+        f"| {row.kind} | {row.name} | " + " | ".join(row.marks) + " |"
+        for row in rows
+        if row.answers
     ]
     return "\n".join(lines)
 
@@ -193,9 +221,24 @@ def changed(rows: Sequence[Row], page: str) -> list[str]:
     return [
         f"{row.kind} {row.name}"
         for row in rows
-        if row.report
+        if row.answers
         and f"| {row.kind} | {row.name} | " + " | ".join(row.marks) + " |" not in lines
     ]
+
+
+def audit_all(listed: Sequence[tuple[str, str, str]], jobs: int, keep: Path | None) -> list[Row]:
+    """Audit every type that no kept row stands for, and keep each as it comes."""
+    lines = keep.read_text(encoding="utf-8").splitlines() if keep and keep.is_file() else []
+    done = {(row.kind, row.name): row for row in map(Row.read, lines)}
+    left = [each for each in listed if each[:2] not in done]
+    with ProcessPoolExecutor(jobs) as pool:
+        for row in pool.map(examine, *zip(*left, strict=True)) if left else ():
+            done[row.kind, row.name] = row
+            print(row.kind, row.name, *row.marks, row.unbuilt, file=sys.stderr, flush=True)
+            if keep is not None:
+                with keep.open("a", encoding="utf-8") as file:
+                    file.write(row.to_json() + "\n")
+    return [done[each[:2]] for each in listed]
 
 
 def main() -> int:
@@ -205,17 +248,14 @@ def main() -> int:
     parser.add_argument("--fill", action="store_true", help="write the table into docs/audit.md")
     parser.add_argument("--only", nargs="+", metavar="TYPE", help="types or kinds to audit")
     parser.add_argument("--jobs", type=int, default=1, help="processes (default: 1)")
+    parser.add_argument("--keep", type=Path, metavar="FILE", help="rows done, to go on from")
     arguments = parser.parse_args()
     listed = [
         each
         for each in model_types()
         if not arguments.only or {each[0], each[1]} & set(arguments.only)
     ]
-    with ProcessPoolExecutor(arguments.jobs) as pool:
-        rows = []
-        for row in pool.map(examine, *zip(*listed, strict=True)):
-            rows.append(row)
-            print(row.kind, row.name, *row.marks, row.unbuilt, file=sys.stderr, flush=True)
+    rows = audit_all(listed, arguments.jobs, arguments.keep)
     seconds = sum(row.seconds for row in rows)
     text = table(rows)
     print(text)
@@ -229,7 +269,7 @@ def main() -> int:
         )
         beside.replace(PAGE)
     here = [row for row in rows if not row.absent]
-    built = sum(row.report is not None for row in here) / len(here)
+    built = sum(bool(row.answers) for row in here) / len(here)
     crashes = [row for row in rows if row.crash]
     for row in crashes:
         print(f"crash: {row.kind} {row.name}\n{row.crash}", file=sys.stderr)

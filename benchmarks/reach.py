@@ -16,9 +16,10 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import time
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -59,6 +60,8 @@ class Row:
     why: dict[str, str] = field(default_factory=dict)
     crash: str = ""
     """A fault of ours: anything but a ValueError that explains itself."""
+    seconds: float = 0.0
+    """Of one core, without building it."""
 
     @property
     def line(self) -> str:
@@ -79,11 +82,12 @@ def examine(kind: str, name: str, class_name: str) -> Row:
         except Exception:
             row.built = False
             return row
-        verbs = {
-            "audit": lambda: _audit(model, batch),
+        begin = time.process_time()
+        verbs: dict[str, Callable[[], Any]] = {
             "probe": lambda: dp.probe(model, batch, baseline=False, causality=False, groups=()),
             "diagnose": lambda: dp.diagnose(model, batch),
             "insert": lambda: _insert(row, model, batch),
+            "audit": lambda: row.reached.get("insert") or _audit(model, batch),
         }
         for verb, run in verbs.items():
             try:
@@ -93,6 +97,7 @@ def examine(kind: str, name: str, class_name: str) -> Row:
                 row.why[verb] = " ".join(str(error).split())
             except Exception:
                 row.crash += f"{verb}: {traceback.format_exc(limit=-3)}\n"
+        row.seconds = time.process_time() - begin
     return row
 
 
@@ -103,11 +108,11 @@ def _audit(model: Any, batch: dict[str, torch.Tensor]) -> dp.AuditReport:
 
 def _insert(row: Row, model: Any, batch: dict[str, torch.Tensor]) -> None:
     """Insert at every position, all at once; refuse to count what is not clean."""
-    stated = {"batch": batch}
+    stated: dict[str, Any] = {"batch": batch}
     if row.kind in ("causal", "masked"):
         stated["causal"] = row.kind == "causal"
     stack = _stack(model, batch)
-    before, plain = _audit(model, batch), _outputs(model, batch)
+    plain = _outputs(model, batch)
     inserted, refusals = {}, []
     for position in POSITIONS:
         try:
@@ -125,8 +130,10 @@ def _insert(row: Row, model: Any, batch: dict[str, torch.Tensor]) -> None:
     finally:
         for each in inserted.values():
             each.remove()
-    for name in QUESTIONS:
-        if after[name].verdict is dp.Isolation.LEAK is not before[name].verdict:
+    leaks = [each.name for each in after.leaks]
+    before = dp.audit(model, batch, questions=leaks) if leaks else after
+    for name in leaks:
+        if before[name].verdict is not dp.Isolation.LEAK:
             raise ValueError(f"with layers inserted, {name} leaks: {after[name].detail}")
     if not (same and moved and _equal(_outputs(model, batch), plain)):
         raise ValueError(f"identity {same}, acts {moved}, removed to the bit or not")

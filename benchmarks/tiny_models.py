@@ -72,9 +72,11 @@ SIZES: dict[str, Any] = {
     "index_n_heads": 4, "index_topk": 64,
 }  # fmt: skip
 """By the names that configs use."""
+SOUND = {"conv_dim": [16, 16], "conv_kernel": [4, 4], "conv_stride": [4, 2]}
+VOICE = {"num_filters": 4, "downsampling_ratios": [2, 2], "depths": [1, 1, 1]}
 OWN: dict[str, dict[str, Any]] = {
     "mamba2": {"num_heads": 8, "head_dim": 8, "n_groups": 1, "expand": 2, "chunk_size": 8},
-    "wav2vec2": {"conv_dim": [16, 16], "conv_kernel": [4, 4], "conv_stride": [4, 2]},
+    "wav2vec2": SOUND,
     "reformer": {"axial_pos_shape": [8, 8], "axial_pos_embds_dim": [8, 24],
                  "attn_layers": ["local", "lsh"], "num_buckets": 4},
     "swin": {"embed_dim": 16, "depths": [1, 1], "num_heads": [2, 4], "window_size": 2,
@@ -83,6 +85,19 @@ OWN: dict[str, dict[str, Any]] = {
     "donut-swin": {"embed_dim": 16, "depths": [1, 1], "num_heads": [2, 4], "window_size": 2,
                    "patch_size": 4},
     "convnext": {"patch_size": 4, "hidden_sizes": [8, 16, 16, 32], "depths": [1, 1, 2, 1]},
+    "resnet": {"hidden_sizes": [8, 16, 16, 32], "depths": [1, 1, 2, 1], "embedding_size": 8},
+    "regnet": {"hidden_sizes": [8, 16, 16, 32], "depths": [1, 1, 2, 1], "groups_width": 8},
+    "bit": {"hidden_sizes": [8, 16, 16, 32], "depths": [1, 1, 2, 1], "num_groups": 2},
+    "poolformer": {"hidden_sizes": [8, 16, 16, 32], "depths": [1, 1, 2, 1]},
+    "pvt": {"hidden_sizes": [8, 16, 20, 32], "depths": [1, 1, 2, 1]},
+    "cvt": {"embed_dim": [8, 12, 24], "depth": [1, 2, 3]},
+    "textnet": {"hidden_sizes": [8, 8, 16, 16, 32], "stem_out_channels": 8, "image_size": [64, 64]},
+    "hgnet_v2": {"stem_channels": [3, 8, 8], "stage_in_channels": [8, 8, 16, 16],
+                 "stage_mid_channels": [8, 8, 8, 8], "stage_out_channels": [8, 16, 16, 32],
+                 "hidden_sizes": [8, 16, 16, 32], "stage_numb_of_layers": [2, 2, 2, 2]},
+    **dict.fromkeys(("hubert", "wavlm", "unispeech", "data2vec-audio", "speecht5"), SOUND),
+    "roc_bert": {"shape_vocab_size": WORDS, "shape_embed_dim": 16,
+                 "pronunciation_vocab_size": WORDS, "pronunciation_embed_dim": 16},
     "efficientnet": {"width_coefficient": 0.25, "depth_coefficient": 0.1, "hidden_dim": 320},
     "levit": {"drop_path_rate": 0, "image_size": 64, "patch_size": 16},
     "mobilevitv2": {"patch_size": 2, "image_size": 64},
@@ -105,6 +120,7 @@ OWN: dict[str, dict[str, Any]] = {
         "layer_types": ["linear_attention", "full_attention"], "num_key_value_heads": 4,
         "num_experts": 4,
         "num_experts_per_token": 2, "num_experts_per_tok": 2, "num_expert_group": 1,
+        "linear_head_dim": 8, "linear_num_heads": 4,
     },
     "qwen4_exp": {
         "layer_types": ["linear_attention", "full_attention"], "indexer_n_heads": 4,
@@ -130,6 +146,30 @@ OWN: dict[str, dict[str, Any]] = {
     "jamba": {"attn_layer_period": 2, "attn_layer_offset": 1, "expert_layer_period": 2},
     "granitemoehybrid": {"layer_types": ["mamba", "attention"], "mamba_n_groups": 1},
     "rwkv": {"attention_hidden_size": WIDTH},
+    "xlstm": {"hidden_size": 64, "embedding_dim": 64, "qk_dim_factor": 1.0},
+    "blt": {"num_hidden_layers": 2,
+            "encoder_hash_byte_group_vocab": WORDS, "encoder_hash_byte_group_size": [3, 4],
+            "encoder_config": {"hidden_size_global": WIDTH},
+            "decoder_config": {"hidden_size_global": WIDTH}},
+    "dia": {"decoder_config": {"cross_num_attention_heads": 4, "cross_num_key_value_heads": 4,
+                               "cross_head_dim": 8, "cross_hidden_size": WIDTH}},
+    "fun_asr_nano": {"adaptor_config": {"intermediate_size": 8, "projector_hidden_size": 32},
+                     "audio_config": {"num_timestamp_prediction_layers": 1}},
+    "nemo_speechlm": {
+        "audio_config": {"diarization_config": {"head_config": {"audio_hidden_size": WIDTH}}},
+        "text_config": {"layers_block_type": ["linear_attention", "full_attention", "moe"]},
+    },
+    "kyutai_speech_to_text": {
+        "codec_config": {"upsample_groups": 8, "num_filters": 4, "codebook_dim": 8,
+                         "vector_quantization_hidden_dimension": 8, "codebook_size": 32},
+        "codebook_vocab_size": 33, "num_codebooks": 2,
+    },
+    "musicflamingo": {"audio_config": {"model_type": "audioflamingo3_encoder"},
+                      "text_config": {"model_type": "qwen2"}},
+    "vibevoice_asr": {"acoustic_tokenizer_encoder_config": VOICE,
+                      "semantic_tokenizer_encoder_config": VOICE},
+    "vibevoice": {"audio_config": VOICE, "semantic_model_config": VOICE,
+                  "diffusion_head_config": {"latent_size": WIDTH}},
 }  # fmt: skip
 """What one type needs beside; also for types whose name begins so."""
 MOST_WEIGHTS = 30_000_000
@@ -204,7 +244,16 @@ def tiny_config(config_class: Any, name: str, variant: dict[str, Any]) -> Any:
     extra = {key: value for key, value in variant.items() if key in known}
     if variant and not extra:
         raise ValueError("the variant changes nothing")
-    return config_class(**(_tiny_values(config_class()) | own | extra))
+    return config_class(**_merged(_tiny_values(config_class()), own | extra))
+
+
+def _merged(values: dict[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """Put a type's own sizes over the general ones; those of a part of it into that part."""
+    merged = dict(values)
+    for key, value in own.items():
+        inner = isinstance(value, dict) and isinstance(values.get(key), dict)
+        merged[key] = _merged(values[key], value) if inner else value
+    return merged
 
 
 def _tiny_values(default: Any) -> dict[str, Any]:
@@ -233,6 +282,12 @@ def tiny_batch(kind: str, model: nn.Module, config: Any) -> dict[str, torch.Tens
     draw = torch.Generator().manual_seed(0)
     ids = torch.randint(5, 60, (ROWS, LENGTH), generator=draw)
     decodes = getattr(config, "is_encoder_decoder", False) and "decoder_input_ids" in takes
+    if config.model_type == "voxtral_realtime":  # eight frames of sound for each token
+        sound = torch.randn(ROWS, config.audio_config.num_mel_bins, 8 * LENGTH, generator=draw)
+        return {"input_ids": ids, "input_features": sound}
+    if config.model_type == "kyutai_speech_to_text":  # a word and its codes at each site
+        codes = torch.randint(0, 32, (ROWS, LENGTH, config.num_codebooks), generator=draw)
+        return {"input_ids": torch.cat([ids[..., None], codes], dim=-1)}
     if kind == "causal" or (kind == "masked" and not decodes):
         return {"input_ids": ids}
     if kind in ("masked", "seq2seq"):
@@ -265,7 +320,7 @@ def _sound(
     """Draw a waveform, or the frames of a spectrum in the layout that a model reads."""
     reads = getattr(getattr(model, "encoder", None), "main_input_name", None)
     names = (reads, "input_features", "input_values", "input_ids")
-    name = next(each for each in names if each in takes)
+    name = next(str(each) for each in names if each in takes)
     if name == "input_ids":
         return {name: torch.randint(5, 60, (ROWS, LENGTH), generator=draw)}
     mel = getattr(config, "num_mel_bins", 16)

@@ -103,9 +103,7 @@ def test_values_that_no_module_shows_alone_are_refused(name, settings):
 def test_refuses_a_stack_with_other_modules_between_its_blocks():
     model = ZOO["llama"].build()
     model.model.layers.insert(1, nn.Linear(DIM, DIM))
-    with pytest.raises(
-        ValueError, match=r"nothing but blocks of Hugging Face Llama in 'model.layers', got 1 of 3"
-    ):
+    with pytest.raises(ValueError, match=r"nothing.*in 'model.layers', got 1 of 3"):
         insert(model, "between_blocks")
 
 
@@ -251,9 +249,9 @@ def test_an_encoder_called_with_a_causal_mask_takes_the_upwind_form_on_request()
 
 def test_refuses_a_symmetric_layer_in_a_causal_model():
     model = ZOO["gpt2"].build()
-    with pytest.raises(ValueError, match="Diffusion that shows a site its future"):
+    with pytest.raises(ValueError, match=r"Diffusion.*its future"):
         insert(model, "after_ffn", layer=lambda dim, causal: Diffusion(dim))
-    with pytest.raises(ValueError, match="`causal` must not be False in Hugging Face GPT-2"):
+    with pytest.raises(ValueError, match=r"`causal`.*Face GPT-2"):
         insert(model, "after_ffn", causal=False)
     assert not hasattr(model, PREFIX)
 
@@ -275,7 +273,7 @@ def test_a_layer_that_does_not_say_is_tried():
             return (u + torch.cat((u[:, :1], u[:, :-1]), dim=1)) / 2
 
     model = ZOO["gpt2"].build()
-    with pytest.raises(ValueError, match="Shift that shows a site its future"):
+    with pytest.raises(ValueError, match=r"Shift.*its future"):
         insert(model, "after_ffn", layer=lambda dim, causal: Shift(-1))
     insert(model, "after_ffn", layer=lambda dim, causal: Past(1))
 
@@ -303,34 +301,34 @@ def test_a_layer_for_the_plane_is_not_tried_on_a_line():
 
 
 def test_refuses_what_is_no_factory(bert):
-    with pytest.raises(ValueError, match="`layer` must be one of diffusion, adaptive, multiscal"):
+    with pytest.raises(ValueError, match=r"`layer`.*adaptive, multiscal"):
         insert(bert, "after_ffn", layer="difusion")
     with pytest.raises(ValueError, match="one object cannot serve several places"):
         insert(bert, "after_ffn", layer=Diffusion(DIM))
     with pytest.raises(ValueError, match=r"must build a torch\.nn\.Module, got int"):
         insert(bert, "after_ffn", layer=lambda dim, causal: dim)
-    with pytest.raises(ValueError, match="`initial_ratio` must be left out where `layer` is a fun"):
+    with pytest.raises(ValueError, match=r"`initial_ratio`.*where `layer` is a fun"):
         insert(bert, "after_ffn", layer=Diffusion, initial_ratio=0.1)
     one = Diffusion(DIM)
-    with pytest.raises(ValueError, match="`layer` must build a new layer at each call, got one tw"):
+    with pytest.raises(ValueError, match=r"`layer`.*got one tw"):
         insert(bert, "after_ffn", layer=lambda dim, causal: one)
 
 
 def test_refuses_unknown_positions_routes_and_blocks(bert):
     with pytest.raises(ValueError, match="did you mean 'after_ffn'"):
         insert(bert, "after_ffm")
-    with pytest.raises(ValueError, match="`route` must be one of branch, stream"):
+    with pytest.raises(ValueError, match=r"`route`.*branch, stream"):
         insert(bert, "after_ffn", route="river")
     with pytest.raises(ValueError, match=r"must lie in 0 to 1 \(the model has 2\), got 2"):
         insert(bert, "after_ffn", blocks=[0, 2])
-    with pytest.raises(ValueError, match="must name each block once, got 1 twice"):
+    with pytest.raises(ValueError, match=r"must.*once, got 1 twice"):
         insert(bert, "after_ffn", blocks=[1, 1])
-    with pytest.raises(ValueError, match="must name at least one block out of 0 to 1"):
+    with pytest.raises(ValueError, match=r"must.*of 0 to 1"):
         insert(bert, "after_ffn", blocks=[])
     for position in ("after_ffn", "after_embedding"):
-        with pytest.raises(ValueError, match=r"list of block numbers, got 1; write blocks=\[1\]"):
+        with pytest.raises(ValueError, match=r"list.*numbers, got 1; write blocks=\[1\]"):
             insert(bert, position, blocks=1)
-    with pytest.raises(ValueError, match="`blocks` must be left out at 'after_embedding'"):
+    with pytest.raises(ValueError, match=r"`blocks`.*at 'after_embedding'"):
         insert(bert, "after_embedding", blocks=[0])
 
 
@@ -344,7 +342,7 @@ def test_refuses_to_insert_twice_at_the_same_place(bert):
 def test_refuses_to_insert_through_a_part_of_the_model():
     model = ZOO["gpt2"].build()
     insert(model, "after_ffn")
-    with pytest.raises(ValueError, match="the module that earlier insertions were made into"):
+    with pytest.raises(ValueError, match=r"the.*made into"):
         insert(model.transformer, "after_attention")
 
 
@@ -361,9 +359,9 @@ def test_refuses_weights_of_another_size_place_or_none(bert, tmp_path):
     import transformers
 
     wide = transformers.BertModel(transformers.BertConfig(**BERT | {"hidden_size": 32}))
-    with pytest.raises(ValueError, match=r"of shape \[32\], got \[16\]; it was saved from"):
+    with pytest.raises(ValueError, match=r"of shape \[32\], got \[16\];.*saved from"):
         insert(wide, "after_ffn").load(path)
-    with pytest.raises(ValueError, match="insert the same layer at the same position"):
+    with pytest.raises(ValueError, match=r"insert.*same position"):
         insert(bert, "after_attention").load(path)
     bert = ZOO["gpt2"].build()
     insert(bert, "after_ffn", initial_ratio=0.2).save(path)
@@ -377,7 +375,7 @@ def test_refuses_weights_of_another_size_place_or_none(bert, tmp_path):
 
 
 def test_refuses_an_unknown_family_and_says_how_to_describe_it():
-    with pytest.raises(ValueError, match=r"got Linear; for another one describe its block"):
+    with pytest.raises(ValueError, match=r"got Linear;.*its block"):
         insert(nn.Linear(2, 2), "after_ffn")
     wrong = Family(
         name="wrong",
@@ -387,7 +385,7 @@ def test_refuses_an_unknown_family_and_says_how_to_describe_it():
         ffn=out_of("mlp"),
         width="attn.to_q",
     )
-    with pytest.raises(ValueError, match="finds no block in Linear; every block needs the modul"):
+    with pytest.raises(ValueError, match=r"finds.*the modul"):
         insert(nn.Linear(2, 2), "after_ffn", family=wrong)
 
 
@@ -407,7 +405,7 @@ def test_refuses_a_container_that_would_run_what_it_holds(kind):
 
 def test_refuses_a_model_of_two_families_or_of_both_kinds():
     both = nn.Transformer(DIM, 4, 1, 1, 2 * DIM, batch_first=True)
-    with pytest.raises(ValueError, match=r"must hold blocks of one family, got 1 of torch\.nn"):
+    with pytest.raises(ValueError, match=r"must.*family, got 1 of torch\.nn"):
         insert(both, "after_ffn")
     decoder = ZOO["bert"].build()
     for layer in decoder.encoder.layer:
@@ -427,9 +425,9 @@ def test_refuses_a_block_that_runs_its_feed_forward_in_pieces():
 
 def test_refuses_a_causal_plane_and_a_vision_part_without_patches():
     model = ZOO["vit"].build()
-    with pytest.raises(ValueError, match="the sites of an image have no order"):
+    with pytest.raises(ValueError, match=r"the.*no order"):
         insert(model, "after_ffn", causal=True)
-    with pytest.raises(ValueError, match="must hold the patch embedding of a vision Transformer"):
+    with pytest.raises(ValueError, match=r"must.*vision Transformer"):
         insert(Holder(model.layers), "after_ffn")
 
 
@@ -444,3 +442,20 @@ def test_ends_of_packed_sequences_reach_the_layers_as_walls(name):
     ends = torch.tensor([0, 3, 7], dtype=torch.int32)
     model(tokens()[:1], use_cache=False, **{name: ends})
     assert [each.tolist() for each in seen] == [[[0, 0, 0, 1, 1, 1, 1]]] * 2
+
+
+@pytest.mark.parametrize(("kind", "prefix"), [("DeiT", 2), ("IJepa", 0), ("ViT", 1)])
+def test_patches_stand_behind_as_many_tokens_as_the_model_has(kind, prefix):
+    import transformers
+
+    shape = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    config = getattr(transformers, f"{kind}Config")(
+        **shape, intermediate_size=16, image_size=32, patch_size=8
+    )
+    model = getattr(transformers, f"{kind}Model")(config).eval()
+    pixels = torch.randn(2, 3, 32, 32)
+    plain = model(pixels).last_hidden_state
+    assert plain.shape[1] == 16 + prefix
+    insert(model, "between_blocks", initial_ratio=0.1)
+    moved = model(pixels).last_hidden_state - plain
+    assert bool(moved[:, prefix:].any())

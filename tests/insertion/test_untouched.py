@@ -8,8 +8,10 @@ from torch.nn.modules import module as torch_module
 from depthpde.doctor.diagnosis import diagnose
 from depthpde.doctor.live import Doctor
 from depthpde.doctor.probe import probe
-from depthpde.insertion.causality import check_causality
 from depthpde.insertion.insert import insert
+from depthpde.isolation.audit import audit
+from depthpde.isolation.causality import check_causality
+from depthpde.testing import assert_isolated
 from insertion.nano import GPT, NANO
 from insertion.zoo import ZOO, tokens
 
@@ -35,8 +37,7 @@ def snapshot(model):
 def live(model, batch, **options):
     """A training pass under the doctor; the error may come from the model itself."""
     with Doctor(model, every=1, log=lambda line: None, **options) as doctor:
-        named = batch if isinstance(batch, dict) else {"input_ids": batch}
-        model(**named)
+        model(**named(batch))
         doctor.step()
 
 
@@ -47,8 +48,21 @@ ENTRIES = {
     "probe": probe,
     "probe with a loss": lambda model, batch: probe(model, batch, loss=broken_loss),
     "diagnose": diagnose,
+    "audit": audit,
+    "assert_isolated": assert_isolated,
+    "behind a module": lambda model, batch: insert(
+        model, at=first_block(model), batch=named(batch)
+    ),
     "live": live,
 }
+
+
+def first_block(model):
+    return next(name for name, _ in model.named_modules() if name.endswith(".0"))
+
+
+def named(batch):
+    return batch if isinstance(batch, dict) else {"input_ids": batch}
 
 
 class Broken:
@@ -114,12 +128,15 @@ def test_a_model_that_fails_inside_is_left_as_it_was(name, entry, error):
     assert after == before
 
 
-@pytest.mark.parametrize("entry", ["check_causality", "probe", "diagnose"])
+@pytest.mark.parametrize(
+    "entry",
+    ["check_causality", "probe", "diagnose", "audit", "assert_isolated", "behind a module"],
+)
 @pytest.mark.parametrize("batch", BATCHES)
 def test_a_batch_the_model_cannot_take_is_one_sentence(entry, batch):
     model = model_of("bert")
     before = snapshot(model)
-    with pytest.raises(ValueError, match=r"^`(batch|inputs)` must [^\n]*$"):
+    with pytest.raises(ValueError, match=r"^`(batch|inputs|at)` (must|needs) [^\n]*$"):
         ENTRIES[entry](model, BATCHES[batch])
     assert snapshot(model) == before
 

@@ -144,3 +144,50 @@ def test_train_mode_that_cannot_be_run_is_a_note():
     answer = audit(model, ids(), questions=["memory"])["memory"]
     assert answer.verdict is Isolation.ISOLATED
     assert "no training here" in answer.notes[0]
+
+
+def test_a_model_that_gives_no_number_is_not_called_isolated():
+    model = torch.nn.Sequential(
+        torch.nn.Embedding(9, 4), torch.nn.Linear(4, 4), torch.nn.Linear(4, 9)
+    )
+    with torch.no_grad():
+        model[1].weight[:] = torch.nan
+    with pytest.raises(ValueError, match=r"got NaN at every feature of a site from 1 \(Linear\)"):
+        audit(model, torch.randint(9, (2, 6)))
+
+
+class Codes(torch.nn.Module):
+    """A word and its codes at each site, as speech models have them; reads one site ahead."""
+
+    def __init__(self, ahead):
+        super().__init__()
+        self.table, self.ahead = torch.nn.Embedding(20, 6), ahead
+        self.head = torch.nn.Linear(6, 20)
+
+    def forward(self, *ids):
+        u = self.table(ids[0]).sum(dim=2)
+        return self.head(u.roll(-self.ahead, dims=1) + u)
+
+
+@pytest.mark.parametrize("ahead", [0, 1])
+def test_tokens_with_several_codes_a_site_are_changed_whatever_the_argument_is_called(ahead):
+    ids = torch.randint(20, (2, 6, 3), generator=torch.Generator().manual_seed(0))
+    report = audit(Codes(ahead), ids, causal=True, questions=("future", "neighbour"))
+    assert [each.name for each in report.leaks] == ["future"] * ahead
+
+
+def test_no_axis_is_guessed_where_length_width_heads_batch_and_vocabulary_are_equal():
+    import transformers
+
+    size = 8
+    settings = {"n_embd": size, "n_head": size, "n_layer": 2, "vocab_size": size,
+                "n_positions": 32, "bos_token_id": 1, "eos_token_id": None}  # fmt: skip
+    torch.manual_seed(0)
+    model = transformers.GPT2LMHeadModel(transformers.GPT2Config(**settings))
+    square = torch.randint(0, size, (size, size), generator=torch.Generator().manual_seed(3))
+    dp.insert(model, "after_ffn")
+    report = audit(model, square, causal=True)
+    assert not report.leaks, report
+    assert dp.diagnose(model, square, baseline=False).trajectory.causal is True
+    model.transformer.h[1].mlp = LooksAhead(model.transformer.h[1].mlp)
+    assert audit(model, square, questions=("future",)).leaks[0].module == "transformer.h.1.mlp"

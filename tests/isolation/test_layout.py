@@ -18,14 +18,20 @@ B, N = 4, 4  # equal on purpose: a size alone tells nothing
         ((4, 5, 4), (3, 5, 4), (4, 4, 4), None),  # a site more than the input has
         ((4, 4), (3, 4, 4), (4, 4), None),
         ((4, 4, 2), None, None, Layout(0, 1)),
+        ((4,), (4,), None, Layout(None, None)),  # a ratio as wide as the sequence is long
     ],
 )
 def test_axes_are_those_that_shrink(shape, fewer, shorter, layout):
-    assert find_layout(shape, B, N, fewer, shorter) == layout
+    assert find_layout(shape, B, N, fewer, shorter) == ((layout,) if layout else ())
+
+
+def test_where_one_site_less_cannot_be_run_each_axis_of_its_size_may_be_meant():
+    assert find_layout((2, 4, 4), 2, 4, (1, 4, 4), None) == (Layout(0, 1), Layout(0, 2))
+    assert find_layout((2, 5), 2, 4, (1, 5), None) == (Layout(0, None),)
 
 
 def test_an_input_without_sites_has_rows_alone():
-    assert find_layout((4, 4), 4, 0, (3, 4), None) == Layout(0, None)
+    assert find_layout((4, 4), 4, 0, (3, 4), None) == (Layout(0, None),)
 
 
 @pytest.mark.parametrize("layout", [Layout(0, 1), Layout(1, 0), Layout(0, 0), Layout(2, 1)])

@@ -75,7 +75,7 @@ def build(layer: str | Factory, slot: Slot, initial_ratio: float) -> nn.Module:
 
 
 def is_causal(layer: nn.Module, dim: int) -> bool:
-    """Tell whether a layer shows no site its future: by trying it, away from the identity."""
+    """Return whether a layer shows no site its future: by trying it, away from the identity."""
     if getattr(layer, "is_causal", None) is False:
         return False
     weight = next(iter((*layer.parameters(), *layer.buffers())), torch.empty(0))

@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from depthpde.errors import check_module
+
 
 @contextmanager
 def quiet(model: nn.Module) -> Iterator[None]:
@@ -107,6 +109,7 @@ def check_has_weights(model: nn.Module, doing: str) -> None:
         model: The model.
         doing: What was asked for.
     """
+    check_module("model", model)
     for name, weight in (*model.named_parameters(), *model.named_buffers()):
         if weight.is_meta:
             raise ValueError(

@@ -24,7 +24,7 @@ def check_not_compiled(model: nn.Module, doing: str) -> None:
 
 
 def _has_compiled_form(model: nn.Module) -> bool:
-    """Tell whether a living wrapper of `torch.compile` holds, or is, a part of the model."""
+    """Return whether a living wrapper of `torch.compile` holds, or is, a part of the model."""
     dynamo = sys.modules.get("torch._dynamo.eval_frame")
     if dynamo is None:  # nothing was compiled in this process
         return False
@@ -42,6 +42,6 @@ def _has_compiled_form(model: nn.Module) -> bool:
 
 
 def _is_held(modules: set[int], wrapper: type[nn.Module]) -> bool:
-    """Tell whether some object of a type of wrapper has one of the modules, by id, as a part."""
+    """Return whether some object of a type of wrapper has one of the modules, by id, as a part."""
     held = [each for each in gc.get_objects() if type(each) is wrapper]
     return any(id(part) in modules for each in held for part in each.modules())

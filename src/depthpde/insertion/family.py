@@ -190,7 +190,7 @@ class Family:
         return tuple(dict.fromkeys((*self.norms, self.width, *self.residuals, *paths)))
 
     def fits(self, module: nn.Module) -> bool:
-        """Tell whether a module is a block of this family."""
+        """Return whether a module is a block of this family."""
         if not all(has(module, path) for path in self.needs()):
             return False
         if any(has(module, path) for path in self.lacks):
@@ -210,7 +210,7 @@ class Family:
         return self.layout
 
     def is_causal(self, block: nn.Module) -> bool | None:
-        """Tell whether the sites of a block must not see their future; None if not described."""
+        """Return whether the sites of a block must not see their future; None if not described."""
         if self.causal is None or isinstance(self.causal, bool):
             return self.causal
         return not tells(block, self.causal) or bool(attribute(block, self.causal))
@@ -227,7 +227,7 @@ class Stack:
 
 
 def tells(module: nn.Module, path: str) -> bool:
-    """Tell whether a module has an attribute at a dotted path."""
+    """Return whether a module has an attribute at a dotted path."""
     try:
         attribute(module, path)
     except AttributeError:
@@ -236,7 +236,7 @@ def tells(module: nn.Module, path: str) -> bool:
 
 
 def has(module: nn.Module, path: str) -> bool:
-    """Tell whether a module has a submodule at a path."""
+    """Return whether a module has a submodule at a path."""
     try:
         module.get_submodule(path)
     except AttributeError:

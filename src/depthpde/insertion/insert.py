@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from depthpde.errors import check_one_of
+from depthpde.errors import check_flag, check_identifier, check_one_of, shown
 from depthpde.insertion.build import Factory, Slot, build, is_causal
-from depthpde.insertion.calling import check_has_weights
+from depthpde.insertion.calling import check_batch, check_has_weights
 from depthpde.insertion.compiled import check_not_compiled
 from depthpde.insertion.families.by_name import stack_at
 from depthpde.insertion.families.recognition import recognise
@@ -54,6 +54,7 @@ def insert(
     position: Position | str | None = None,
     *,
     at: str | None = None,
+    name: str | None = None,
     layout: FieldLayout | str = FieldLayout.BLC,
     layer: str | Factory = "diffusion",
     route: Route | str | None = None,
@@ -81,6 +82,8 @@ def insert(
         model: The model, or the part of it that holds the blocks.
         position: Which of the seven positions.
         at: Instead of a position, any module by its name: the layer acts on what leaves it.
+        name: Of this insertion, where several stand side by side at one position: letters, digits
+            and underscores. They act in the order in which they were inserted.
         layout: The axes of that tensor: "blc", "lbc", "bcl", "bchw" or "bhwc".
         layer: A name ("diffusion", "adaptive", "multiscale", "depthwise_conv", "token_shift",
             "learned_stencil"), or
@@ -99,8 +102,22 @@ def insert(
     """
     where = _where(position, at)
     _check_can_hold(model)
+    if causal is not None:
+        check_flag("causal", causal)
+    if family is not None and not isinstance(family, Family):
+        raise ValueError(f"`family` must be a Family, got {shown(family)}; leave it out")
+    layout = check_one_of("layout", layout, FieldLayout)
+    if stack is not None and not isinstance(stack, str):
+        raise ValueError(f"`stack` must be the name of a module, got {shown(stack)}")
     check_not_compiled(model, "inserting")
     check_has_weights(model, "inserting")
+    if batch is not None:
+        if not isinstance(batch, Mapping):
+            raise ValueError(
+                f"`batch` must hold the model's arguments by name, got {shown(batch)}; use "
+                '{"input_ids": …} with the names of its forward'
+            )
+        check_batch(model, batch.values(), name="batch")
     if at is not None:
         held = stack_at(model, at, layout, batch)
     else:
@@ -109,9 +126,10 @@ def insert(
     chosen = choose_route(known, where, route)
     _check_switched_off(known, found)
     inserted = container(model, held)
+    own = f"{check_identifier('name', name)}_" if name is not None else ""
     prefix = (at or stack or "").replace(".", "_")
     plans = [
-        replace(plan, name=prefix if at else f"{prefix}_{plan.name}".lstrip("_"))
+        replace(plan, name=own + (prefix if at else f"{prefix}_{plan.name}".lstrip("_")))
         for plan in _plan(
             model, known, found, where, chosen, blocks, causal, described=family is not None
         )
@@ -120,8 +138,8 @@ def insert(
         if plan.name in inserted:
             raise ValueError(
                 f"`{'position' if at is None else 'at'}` {at or where.value!r} holds "
-                f"{plan.name!r} already; remove() that insertion first, or choose other blocks or "
-                "the other route"
+                f"{plan.name!r} already; remove() that insertion first, give this one a name= of "
+                "its own, or choose other blocks or the other route"
             )
     layers = [build(layer, plan.slot, initial_ratio) for plan in plans]
     if len({id(each) for each in layers}) < len(layers):
@@ -140,7 +158,7 @@ def insert(
             plan,
             each,
             rank=rank,
-            rows=isinstance(layer, str) and layer not in PLANE_KINDS,
+            kind=layer if isinstance(layer, str) else None,
         )
     names = {id(module): name for name, module in model.named_modules()}
     matches = [_match(names, plan) for plan in plans]
@@ -148,14 +166,15 @@ def insert(
     made.recipe = {
         "position": None if position is None else where.value,
         "at": at,
-        "layout": FieldLayout(layout).value,
+        "layout": layout.value,
         "layer": layer,
         "route": chosen.value,
         "blocks": None if blocks is None else list(blocks),
         "causal": causal,
         "initial_ratio": initial_ratio,
         "stack": stack,
-    }
+    } | ({} if name is None else {"name": name})
+    made.name = name
     return made
 
 
@@ -226,7 +245,7 @@ def _place(
     layer: nn.Module,
     *,
     rank: int,
-    rows: bool,
+    kind: str | None,
 ) -> None:
     layer.train(model.training)
     inserted[plan.name] = layer
@@ -239,7 +258,8 @@ def _place(
         causal=plan.slot.causal or (may_be_causal and is_causal(layer, plan.slot.dim)),
         carried=bool(plan.place.rejoin),
         plane=None if plane is None else plane(model),
-        rows=rows,
+        rows=kind is not None and kind not in PLANE_KINDS,
+        planar=kind in PLANE_KINDS,
         segments="segments" in argument_names(layer),
     )
     inserted.hooks[held.name][plan.number].add(plan.place, placed)
@@ -252,7 +272,7 @@ def _match(names: dict[int, str], plan: PlannedLayer) -> Match:
 
 
 def _choose_blocks(position: Position, blocks: Sequence[int] | None, count: int) -> list[int]:
-    if blocks is not None and not isinstance(blocks, Iterable):
+    if blocks is not None and not isinstance(blocks, list | tuple | range):
         raise ValueError(
             f"`blocks` must be a list of block numbers, got {blocks!r}; write blocks=[{blocks!r}]"
         )

@@ -11,10 +11,15 @@ from torch import nn
 from depthpde.files import read_json
 from depthpde.insertion.insert import insert
 from depthpde.insertion.insertion import CONFIG, FORMAT, WEIGHTS, Insertion
+from depthpde.models.hub import fetch
 
 
 def insert_from(
-    model: nn.Module, folder: str | Path, *, batch: Mapping[str, Any] | None = None
+    model: nn.Module,
+    folder: str | Path,
+    *,
+    batch: Mapping[str, Any] | None = None,
+    revision: str | None = None,
 ) -> Insertion:
     """Insert what `save_pretrained` wrote, with its weights; nothing else needs to be said.
 
@@ -25,13 +30,15 @@ def insert_from(
 
     Args:
         model: Of the same family and sizes as the one it was saved from.
-        folder: Where it was saved.
+        folder: Where it was saved; or ``owner/name`` on the Hugging Face hub (extra ``hf``).
         batch: Named arguments of one call, where `insert` needed them too: images of the size
             that will be used.
+        revision: A branch, tag or commit on the hub.
     """
-    made = insert(model, **_recipe(Path(folder) / CONFIG), batch=batch)
+    place = fetch(folder, (CONFIG, WEIGHTS), revision=revision)
+    made = insert(model, **_recipe(place / CONFIG), batch=batch)
     try:
-        made.load(Path(folder) / WEIGHTS)
+        made.load(place / WEIGHTS)
     except (ValueError, OSError):
         made.remove()  # as if nothing had been asked
         raise
@@ -39,7 +46,7 @@ def insert_from(
 
 
 def _recipe(path: Path) -> dict[str, Any]:
-    """Return what a saved insertion was made with, or say what is wrong with its file."""
+    """Return what a saved insertion was made with, or raise with what is wrong with its file."""
     if not path.is_file():
         raise FileNotFoundError(
             f"`folder` must hold {path.name}, got {str(path.parent)!r} without it; write it with "

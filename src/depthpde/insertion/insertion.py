@@ -23,6 +23,8 @@ from depthpde.insertion.learned import (
     learned_ratios,
 )
 from depthpde.layers.ratio import BoundedRatio
+from depthpde.models.card import write_card
+from depthpde.models.hub import push
 from depthpde.models.position import Position, Route
 from depthpde.models.pretrained import read_weights
 from depthpde.operators.diffusion.problem import Problem
@@ -75,6 +77,8 @@ class Insertion:
         self.layers: dict[str, nn.Module] = {each.name: inserted[each.name] for each in matches}
         self._inserted = inserted
         self._removed = False
+        self.name: str | None = None
+        """Where several insertions stand side by side at one position."""
         self.recipe: dict[str, Any] = {}
         """What `insert` was called with, so that a saved insertion can make itself again."""
 
@@ -88,7 +92,7 @@ class Insertion:
         return [each for layer in self.layers.values() for each in layer.parameters()]
 
     def save(self, path: str | Path) -> None:
-        """Write the added weights alone, as safetensors."""
+        """Write the added weights alone, as safetensors; sharded ones are gathered by all ranks."""
         from safetensors.torch import save
 
         about = {
@@ -97,13 +101,18 @@ class Insertion:
             "layers": self._meaning,
         }
         Path(path).parent.mkdir(parents=True, exist_ok=True)
-        write_whole(Path(path), save(self._weights(), metadata=about))
+        whole = {name: _gathered(each) for name, each in self._weights().items()}
+        write_whole(Path(path), save(whole, metadata=about))
 
     def load(self, path: str | Path) -> None:
         """Read added weights that `save` wrote, for the same places and shapes."""
         if not Path(path).is_file():
             raise FileNotFoundError(f"`path` must be a file that save() wrote, got {str(path)!r}")
         own, (given, about) = self._weights(), read_weights(Path(path))
+        if any(_is_sharded(each) for each in own.values()):
+            raise ValueError(
+                "`load` must find whole weights, got sharded ones; load before fully_shard"
+            )
         meaning = about.get("layers", self._meaning)
         if set(given) != set(own):
             raise ValueError(
@@ -162,6 +171,18 @@ class Insertion:
         write_json(place / CONFIG, {"format": FORMAT, "insertion": self.recipe})
         return place
 
+    def push_to_hub(self, name: str, *, card: str | None = None, private: bool = False) -> str:
+        """Put what `save_pretrained` writes and a card on the Hugging Face hub; return the address.
+
+        Args:
+            name: ``owner/name``; needs the extra ``hf`` and a token of the hub.
+            card: Its README; unless given, one that says what was inserted where.
+            private: Whether a new repository is hidden from others.
+        """
+        load = 'inserted = dp.insert_from(model, "owner/name")   # the model it was made for'
+        said = card or write_card(self._inserted, about=f"```\n{self}\n```", load=load)
+        return push(name, self.save_pretrained, said, private=private)
+
     def remove(self) -> None:
         """Take the layers out: keys, hooks and outputs are those of the original model again."""
         if self._removed:
@@ -193,12 +214,13 @@ class Insertion:
         }
 
     def __str__(self) -> str:
-        """Say what matched, where, and how much was added."""
+        """Describe what matched, where, and how much was added."""
         kinds = ", ".join(dict.fromkeys(type(each).__name__ for each in self.layers.values()))
         family, gone = self.family, ", removed" if self._removed else ""
         where = f"{self.position.value} · {self.route.value} · {family.name}, "
         where = f"{family.name}, " if family.single else where + f"{family.norm.value}-norm"
-        head = f"{kinds} · {where.removesuffix(', ')}{gone}"
+        named = "" if self.name is None else f"{self.name}: "
+        head = f"{named}{kinds} · {where.removesuffix(', ')}{gone}"
         wide = max(len(each.module) for each in self.matches)
         rows = [self._row(each, wide) for each in self.matches]
         added, own = self.num_parameters, sum(each.numel() for each in self._own())
@@ -217,6 +239,16 @@ class Insertion:
 
     def _own(self) -> Iterable[nn.Parameter]:
         return (each for name, each in self.model.named_parameters() if not name.startswith(PREFIX))
+
+
+def _is_sharded(weight: Tensor) -> bool:
+    return hasattr(weight, "full_tensor")
+
+
+def _gathered(weight: Tensor) -> Tensor:
+    """Return a weight whole; of a sharded one every rank must ask."""
+    whole: Tensor = weight.full_tensor() if hasattr(weight, "full_tensor") else weight
+    return whole
 
 
 def _some(names: Iterable[str]) -> str:

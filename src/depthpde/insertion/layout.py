@@ -43,6 +43,8 @@ class FieldLayout(StrEnum):
 
     def field(self, u: Tensor) -> Field:
         """Return a tensor as [batch, sites, features], rows of an image one after the other."""
+        if self is FieldLayout.BLC and u.ndim == 3:  # the usual case: every call of a decoder
+            return u
         if u.ndim == 2:
             return u[None]
         if u.ndim > len(self.value):
@@ -58,6 +60,8 @@ class FieldLayout(StrEnum):
 
     def back(self, v: Field, like: Tensor) -> Tensor:
         """Return a field in the layout and shape of the tensor that it came from."""
+        if self is FieldLayout.BLC and like.ndim == 3:
+            return v
         if like.ndim < len(self.value):
             return v[0] if like.ndim == 2 else v
         grid = self.grid(like)

@@ -127,7 +127,7 @@ def decompose(call: BlockCall) -> BlockComposition:
 
 
 def block_causality(call: BlockCall) -> bool | None:
-    """Tell whether no site of a block sees its future; None where no site moves another.
+    """Return whether no site of a block sees its future; None where no site moves another.
 
     Args:
         call: The block and what it was called with.
@@ -307,10 +307,10 @@ def _fits(
 
 
 def is_linear(module: nn.Module) -> bool:
-    """Tell whether a module is a linear map, by what it calls its sizes."""
+    """Return whether a module is a linear map, by what it calls its sizes."""
     return hasattr(module, "in_features") or hasattr(module, "nx")
 
 
 def is_norm(module: nn.Module) -> bool:
-    """Tell whether a module is a normalization, by its class."""
+    """Return whether a module is a normalization, by its class."""
     return "norm" in type(module).__name__.lower()

@@ -5,21 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
-from depthpde.errors import check_name
-from depthpde.insertion.calling import check_batch, check_has_weights, quiet
+from depthpde.errors import check_flag, check_name, shown
+from depthpde.insertion.calling import check_batch, check_has_weights
 from depthpde.insertion.compiled import check_not_compiled
-from depthpde.insertion.hooks.container import PREFIX
-from depthpde.insertion.moved import moved_weights
-from depthpde.isolation.answer import Answer
 from depthpde.isolation.batch import given_values, read_batch
 from depthpde.isolation.question import answer
 from depthpde.isolation.questions.table import QUESTIONS
 from depthpde.isolation.report import AuditReport
-from depthpde.isolation.runner import AuditRun, Runner
-from depthpde.isolation.subject import AuditSubject, declared_causal
+from depthpde.isolation.subject import declared_causal, opened
 
 
 def audit(
@@ -52,42 +47,23 @@ def audit(
     >>> report = dp.audit(model, torch.randint(9, (2, 12)), causal=True)
     >>> assert not report.leaks, report
     """
+    if questions is not None and (
+        isinstance(questions, str) or not isinstance(questions, Sequence)
+    ):
+        raise ValueError(
+            f'`questions` must be a list of names, got {shown(questions)}; use ["future"]'
+        )
     names = [check_name("questions", each, QUESTIONS) for each in questions or QUESTIONS]
+    if causal is not None:
+        check_flag("causal", causal)
     check_not_compiled(model, "it is audited")
     check_has_weights(model, "it is audited")
     check_batch(model, given_values(batch), name="batch")
     read = read_batch(model, batch)
     if segments is not None:
         check_name("segments", segments, sorted(read.accepts))
-    with quiet(model):
-        runner = Runner(model, moved_weights(model, inside=PREFIX))
-        try:
-            subject = AuditSubject(
-                model=model,
-                batch=read,
-                runner=runner,
-                causal=declared_causal(model) if causal is None else causal,
-                segments=segments,
-            )
-            answers = _ask(subject, names)
-        finally:
-            runner.close()
-    return AuditReport(model=type(model).__name__, answers=tuple(answers))
-
-
-def _ask(subject: AuditSubject, names: Sequence[str]) -> list[Answer]:
-    _silence(subject)
-    return [answer(QUESTIONS[name], subject) for name in names]
-
-
-def _silence(subject: AuditSubject) -> None:
-    """Leave dropout out of every question but that of memory, if eval mode draws random numbers."""
-    runner, plain = subject.runner, subject.plain
-    again = AuditRun(calls=plain.calls, rows=plain.rows, length=plain.length, seed=1)
-    first, second = runner.outputs(plain), runner.outputs(again)
-    if not all(_same(a, b) for a, b in zip(first, second, strict=False)):
-        runner.silence()
-
-
-def _same(a: Tensor, b: Tensor) -> bool:
-    return torch.equal(torch.nan_to_num(a), torch.nan_to_num(b))
+    meant = declared_causal(model) if causal is None else causal
+    with opened(model, read, causal=meant, segments=segments) as subject:
+        subject.check_numbers()
+        answers = tuple(answer(QUESTIONS[name], subject) for name in names)
+    return AuditReport(model=type(model).__name__, answers=answers)

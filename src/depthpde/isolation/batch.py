@@ -63,13 +63,18 @@ class CallBatch:
     """Ids with no meaning of their own."""
     packed: bool = False
     """Whether it came with positions that begin anew inside a row: packed documents."""
+    length_axis: int = 1
+    """Where the model itself has the sites of `key`; here they stand on axis 1."""
 
     @property
     def arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Positional and named arguments of the call."""
-        numbers = sorted(key for key in self.values if isinstance(key, int))
-        named = {key: each for key, each in self.values.items() if isinstance(key, str)}
-        return tuple(self.values[k] for k in numbers), named
+        values = self.values
+        if self.length_axis != 1:
+            values = {**values, self.key: values[self.key].movedim(1, self.length_axis)}
+        numbers = sorted(key for key in values if isinstance(key, int))
+        named = {key: each for key, each in values.items() if isinstance(key, str)}
+        return tuple(values[k] for k in numbers), named
 
     def having(self, values: Mapping[Key, Any]) -> CallBatch:
         """Return the batch with other values; one that is None is left out."""
@@ -84,11 +89,21 @@ class CallBatch:
         }
         return replace(self, values=values, rows=len(range(self.rows)[rows]))
 
-    def cut(self, sequence: Sequence, sites: slice) -> CallBatch:
-        """Return some of the sites of one sequence."""
-        values = dict(self.values)
-        for key in self._along(sequence):
-            values[key] = values[key][:, sites]
+    def cut(self, sequence: Sequence, sites: slice, *, pairs: bool = False) -> CallBatch:
+        """Return some of the sites of one sequence.
+
+        Args:
+            sequence: Which of the inputs shrinks.
+            sites: Those that are kept.
+            pairs: Whether a square argument, as many rows as sites, is a mask of attention.
+        """
+        values, along = dict(self.values), self._along(sequence)
+        for key, each in self.values.items():
+            square = isinstance(each, Tensor) and each.shape[-2:] == (sequence.length,) * 2
+            if square and key != sequence.key and (pairs or key not in along):
+                values[key] = each[..., sites, sites]
+            elif key in along:
+                values[key] = each[:, sites]
         length = len(range(sequence.length)[sites])
         return replace(self, values=values, sequences=self._other_length(sequence, length))
 
@@ -171,7 +186,7 @@ def read_batch(model: nn.Module, given: Any) -> CallBatch:
         model: What is called.
         given: One tensor, or the positional or named arguments.
     """
-    values, accepts = _by_name(model, given)
+    values, accepts = by_name(model, given)
     places = values.get("position_ids")
     packed = isinstance(places, Tensor) and places.ndim == 2 and bool((places.diff() < 0).any())
     for name in ("labels", "targets", "position_ids", "past_key_values"):
@@ -183,7 +198,7 @@ def read_batch(model: nn.Module, given: Any) -> CallBatch:
         rows=values[key].shape[0],
         sequences=(),
         accepts=accepts,
-        tokens=_ordinary_tokens(model, values),
+        tokens=ordinary_tokens(model, values),
         packed=packed,
     )
     sequences = tuple(_sequences(batch))
@@ -201,7 +216,7 @@ def given_values(given: Any) -> list[Any]:
     """List what a model is called with, or refuse what is no batch."""
     if isinstance(given, Tensor):
         return [given]
-    if not isinstance(given, tuple | Mapping):
+    if not isinstance(given, tuple | list | Mapping):
         raise ValueError(
             "`batch` must be a tensor, a tuple or a mapping of the model's arguments, "
             f"got {type(given).__name__}"
@@ -209,16 +224,22 @@ def given_values(given: Any) -> list[Any]:
     return list(given.values()) if isinstance(given, Mapping) else list(given)
 
 
-def _by_name(model: nn.Module, given: Any) -> tuple[dict[Key, Any], frozenset[str]]:
+def by_name(model: nn.Module, given: Any) -> tuple[dict[Key, Any], frozenset[str]]:
+    """Return a batch by the names of the model's arguments, and those names.
+
+    Args:
+        model: Its signature is read.
+        given: One tensor, or the positional or named arguments.
+    """
     kinds = inspect.signature(model.forward).parameters
     plain = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
     accepts = frozenset(name for name, each in kinds.items() if each.kind in plain)
     if isinstance(given, Mapping):
         return dict(given), accepts
     names = [name for name in kinds if name in accepts]
-    values: dict[Key, Any] = {}
-    for k, each in enumerate(given_values(given)):
-        values[names[k] if k < len(names) else k] = each
+    listed = given_values(given)
+    fits = len(listed) <= len(names)  # else some belong to *args, and all stay where they are
+    values: dict[Key, Any] = {names[k] if fits else k: each for k, each in enumerate(listed)}
     return {key: each for key, each in values.items() if each is not None}, accepts
 
 
@@ -278,9 +299,14 @@ def _has_rows(value: Any, rows: int) -> bool:
     return isinstance(value, Tensor) and value.ndim > 0 and value.shape[0] == rows
 
 
-def _ordinary_tokens(model: nn.Module, values: Mapping[Key, Any]) -> tuple[int, ...]:
-    """List ids that a model reads as words: in every table, and no mark of its config."""
-    tensors = (each for each in values.values() if isinstance(each, Tensor) and each.ndim == 2)
+def ordinary_tokens(model: nn.Module, values: Mapping[Key, Any]) -> tuple[int, ...]:
+    """List ids that a model reads as words: in every table, and no mark of its config.
+
+    Args:
+        model: Its tables and its config are read.
+        values: The arguments; the first of integers holds tokens.
+    """
+    tensors = (each for each in values.values() if isinstance(each, Tensor) and each.ndim > 1)
     given = next((each for each in tensors if each.dtype in (torch.long, torch.int)), None)
     if given is None:
         return ()

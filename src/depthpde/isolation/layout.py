@@ -64,8 +64,11 @@ def find_layout(
     length: int,
     fewer: tuple[int, ...] | None,
     shorter: tuple[int, ...] | None,
-) -> Layout | None:
-    """Find rows and sites of a tensor; None if a shape changed in a way that is neither.
+) -> tuple[Layout, ...]:
+    """Find rows and sites of a tensor; nothing if a shape changed in a way that is neither.
+
+    Where one site less could not be run, every axis of the right size may be the one meant: a
+    reader must be content with what holds along each of them.
 
     Args:
         shape: In a run over `rows` × `length`.
@@ -75,12 +78,14 @@ def find_layout(
         shorter: The shape with one site less; None where that could not be run.
     """
     by_row = _axis(shape, rows, fewer) if fewer else _by_size(shape, rows, 0)
-    by_site: int | None = None
-    if length:
-        by_site = _axis(shape, length, shorter) if shorter else _by_size(shape, length, 1)
-    if by_row == -1 or by_site == -1:
-        return None
-    return Layout(by_row, by_site)
+    by_site: list[int | None] = [None]
+    if length and shorter:
+        by_site = [_axis(shape, length, shorter)]
+    elif length and len(shape) > 1:
+        by_site = [k for k, size in enumerate(shape) if size == length and k != by_row] or [None]
+    if by_row == -1 or -1 in by_site:
+        return ()
+    return tuple(Layout(by_row, each) for each in by_site)
 
 
 def _axis(shape: tuple[int, ...], count: int, less: tuple[int, ...]) -> int | None:

@@ -9,6 +9,7 @@ from itertools import islice
 import torch
 
 from depthpde.isolation.answer import Answer, Isolation
+from depthpde.isolation.runner import AuditRun
 from depthpde.isolation.subject import AuditSubject
 from depthpde.isolation.trace import ModuleCall
 from depthpde.isolation.trial import TOLERANCE, Trial, find_source, moves, size_of_move
@@ -46,6 +47,9 @@ class Move:
     size: float
     size_float64: float | None
     source: ModuleCall | None
+    """The innermost call whose inputs agree and whose outputs do not; None if nothing leaks."""
+    changed: ModuleCall | None = None
+    """The same call in the other run."""
 
 
 def answer(question: Question, subject: AuditSubject) -> Answer:
@@ -94,33 +98,40 @@ def answer(question: Question, subject: AuditSubject) -> Answer:
     )
 
 
-def examine(subject: AuditSubject, trial: Trial) -> Move | None:
+def examine(subject: AuditSubject, trial: Trial, *, tolerance: float = 0.0) -> Move | None:
     """Compare two runs: in the model's precision, then in float64, then module by module.
 
     Args:
         subject: The model and its batch.
         trial: The two runs.
+        tolerance: How far the output may move, whatever moves it.
     """
     size = _compare_outputs(subject, trial, precise=False)
     if size is None:
-        return _examine_inside(subject, trial)
-    if size == 0:
-        return Move(trial=trial, size=0.0, size_float64=None, source=None)
+        return examine_inside(subject, trial)
+    if size <= tolerance:
+        return Move(trial=trial, size=size, size_float64=None, source=None)
     try:
         precise = _compare_outputs(subject, trial, precise=True)
     except ValueError:
         precise = None
     if precise is None:  # float64 could not be run: what is left is a tolerance
-        dtype = subject.runner.outputs(trial.reference)[0].dtype
-        if size <= OWN_TOLERANCE.get(dtype, COARSE_TOLERANCE):
+        a, b = (_whole(subject, each) for each in (trial.reference, trial.other))
+        if size <= OWN_TOLERANCE.get(a.outputs[0].dtype, COARSE_TOLERANCE):
             return Move(trial=trial, size=size, size_float64=None, source=None)
-        return Move(trial=trial, size=size, size_float64=None, source=ModuleCall("", 0, "model"))
+        return Move(trial=trial, size=size, size_float64=None, source=a, changed=b)
     if precise <= TOLERANCE:
         return Move(trial=trial, size=size, size_float64=precise, source=None)
     layouts = subject.layouts(trial.sequence, traced=True)
     a, b = subject.runner.trace(trial.reference), subject.runner.trace(trial.other)
-    source = find_source(trial, layouts, a, b)
-    return Move(trial=trial, size=size, size_float64=precise, source=source)
+    source, changed = find_source(trial, layouts, a, b)
+    return Move(trial=trial, size=size, size_float64=precise, source=source, changed=changed)
+
+
+def _whole(subject: AuditSubject, run: AuditRun) -> ModuleCall:
+    """Return the call of the model itself, of which only the outputs are known."""
+    kind = type(subject.model).__name__
+    return ModuleCall("", 0, kind, outputs=subject.runner.outputs(run))
 
 
 def _compare_outputs(subject: AuditSubject, trial: Trial, *, precise: bool) -> float | None:
@@ -128,35 +139,30 @@ def _compare_outputs(subject: AuditSubject, trial: Trial, *, precise: bool) -> f
     a = subject.runner.outputs(trial.reference, precise=precise)
     b = subject.runner.outputs(trial.other, precise=precise)
     sizes = [
-        size_of_move(trial, layouts.get(("", 0, "out", k)), x, y)
+        size_of_move(trial, layouts.get(("", 0, "out", k), ()), x, y)
         for k, (x, y) in enumerate(zip(a, b, strict=False))
     ]
     known = [each for each in sizes if each is not None]
     return max(known) if known else None
 
 
-def _examine_inside(subject: AuditSubject, trial: Trial) -> Move | None:
+def examine_inside(subject: AuditSubject, trial: Trial) -> Move | None:
     """Compare inside a model whose own output has no sites: the last call that has some judges."""
     layouts = subject.layouts(trial.sequence, traced=True)
     a, b = subject.runner.trace(trial.reference), subject.runner.trace(trial.other)
-    others = {(each.name, each.number): each for each in _walk(b)}
+    others = {(each.name, each.number): each for each in b.walk()}
     pairs = [
         (each, others[each.name, each.number])
-        for each in _walk(a)
+        for each in a.walk()
         if (each.name, each.number) in others
     ]
     judged = ((x, y, moves(trial, layouts, x, y)) for x, y in reversed(pairs))
     for _, _, size in islice((each for each in judged if each[2] is not None), 1):
         if size is None or size <= TOLERANCE:
             return Move(trial=trial, size=size or 0.0, size_float64=size, source=None)
-        source = find_source(trial, layouts, a, b)
-        return Move(trial=trial, size=size, size_float64=size, source=source)
+        source, changed = find_source(trial, layouts, a, b)
+        return Move(trial=trial, size=size, size_float64=size, source=source, changed=changed)
     return None
-
-
-def _walk(call: ModuleCall) -> list[ModuleCall]:
-    """List the calls inside a call, each behind those it made."""
-    return [each for child in call.children for each in (*_walk(child), child)]
 
 
 def _leak(

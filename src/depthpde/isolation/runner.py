@@ -56,13 +56,15 @@ def single(batch: CallBatch, sequence: Sequence | None = None, **options: Any) -
 class Runner:
     """Makes runs and remembers what they gave."""
 
-    def __init__(self, model: nn.Module, moved: dict[str, Tensor]) -> None:
+    def __init__(self, model: nn.Module, moved: dict[str, Tensor], *, name: str = "batch") -> None:
         self.model = model
+        self.name = name
+        """What the caller's own argument is called."""
         self.silent = False
         """Whether dropout is left out, because the model has it on in eval mode."""
         self._moved = moved
         self._snapshot = MemorySnapshot(model)
-        self._wide = wide_weights(model)
+        self._wide: Callable[[], dict[str, Tensor]] | None = None
         self._outputs: dict[tuple[AuditRun, bool], list[Tensor]] = {}
 
     def outputs(self, run: AuditRun, *, precise: bool = False) -> list[Tensor]:
@@ -96,6 +98,7 @@ class Runner:
         torch.manual_seed(run.seed)
         weights = dict(self._moved)
         if precise:
+            self._wide = self._wide or wide_weights(self.model)
             weights = self._wide() | {name: widen(each) for name, each in weights.items()}
         latest = None
 
@@ -105,7 +108,7 @@ class Runner:
             if precise:
                 args = tuple(widen(each) for each in args)
                 named = {name: widen(each) for name, each in named.items()}
-            latest = call_model(self.model, args, named, weights=weights)
+            latest = call_model(self.model, args, named, weights=weights, name=self.name)
             return latest
 
         with ExitStack() as stack:

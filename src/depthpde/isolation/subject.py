@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor, nn
 
+from depthpde.insertion.calling import quiet
+from depthpde.insertion.hooks.container import PREFIX
+from depthpde.insertion.moved import moved_weights
 from depthpde.isolation.batch import CallBatch, Sequence
 from depthpde.isolation.layout import Layout, find_layout
 from depthpde.isolation.runner import AuditRun, Runner, single
-from depthpde.isolation.trace import Where
+from depthpde.isolation.trace import ModuleCall, Where
 
 DECODER_NAMES = ("ForCausalLM", "LMHeadModel", "DoubleHeads")
 """In the name of a class that predicts the next token."""
@@ -30,7 +34,7 @@ class AuditSubject:
     """The argument that numbers packed documents."""
     plain: AuditRun = field(init=False)
     """The batch as it came."""
-    _layouts: dict[tuple[str, bool], dict[Where, Layout | None]] = field(default_factory=dict)
+    _layouts: dict[tuple[str, bool], dict[Where, tuple[Layout, ...]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.plain = single(self.batch)
@@ -51,7 +55,9 @@ class AuditSubject:
             return ""
         return "the batch has no decoder_input_ids"
 
-    def layouts(self, sequence: Sequence | None, *, traced: bool) -> dict[Where, Layout | None]:
+    def layouts(
+        self, sequence: Sequence | None, *, traced: bool
+    ) -> dict[Where, tuple[Layout, ...]]:
         """Return the axes of the model's outputs, or of every tensor of a trace.
 
         Args:
@@ -65,16 +71,60 @@ class AuditSubject:
             self._layouts[key] = self._find_layouts(sequence, traced)
         return self._layouts[key]
 
-    def _find_layouts(self, sequence: Sequence | None, traced: bool) -> dict[Where, Layout | None]:
+    def silence(self) -> None:
+        """Leave dropout out of all runs that are not live, if eval mode draws random numbers."""
+        if self.random_call() is not None:
+            self.runner.silence()
+
+    def random_call(self) -> ModuleCall | None:
+        """Return the first call that gives something else with other random numbers, if any."""
+        again = replace(self.plain, seed=1)
+        first, second = self.runner.outputs(self.plain), self.runner.outputs(again)
+        if all(_same(a, b) for a, b in zip(first, second, strict=False)):
+            return None
+        root, other = (self.runner.trace(each, precise=False) for each in (self.plain, again))
+        others = {(each.name, each.number): each.outputs for each in other.walk()}
+        for call in root.walk():
+            pairs = zip(call.outputs, others.get((call.name, call.number), ()), strict=False)
+            if not all(_same(a, b) for a, b in pairs):
+                return call
+        return root
+
+    def blind_call(self) -> ModuleCall | None:
+        """Return the first call that gives no number at some site or row, if the model does."""
+        given = self.runner.outputs(self.plain)
+        if not any(_is_blind(each) for each in given):
+            return None
+        root = self.runner.trace(self.plain, precise=False)
+        return next((each for each in root.walk() if any(map(_is_blind, each.outputs))), root)
+
+    def check_numbers(self) -> None:
+        """Refuse a model whose output holds no number: it cannot be seen to move."""
+        call = self.blind_call()
+        if call is not None:
+            raise ValueError(
+                "`model` must give numbers for what reaches them to be told, got NaN at every "
+                f"feature of a site from {call.name or '(model)'} ({call.kind}) on; mend its "
+                "weights, or check a part of it"
+            )
+
+    def _find_layouts(
+        self, sequence: Sequence | None, traced: bool
+    ) -> dict[Where, tuple[Layout, ...]]:
         batch = self.batch
         base = self._shapes(self.plain, traced)
         fewer = shorter = None
-        with suppress(ValueError):
-            fewer = self._shapes(single(batch.narrowed(slice(0, batch.rows - 1))), traced)
-        length = sequence.length if sequence else 0
-        if sequence is not None:
+        if batch.rows > 1:
             with suppress(ValueError):
-                shorter = self._shapes(single(batch.cut(sequence, slice(0, length - 1))), traced)
+                fewer = self._shapes(single(batch.narrowed(slice(0, batch.rows - 1))), traced)
+        length = sequence.length if sequence else 0
+        for pairs in (False, True):
+            if sequence is None:
+                break
+            with suppress(ValueError):
+                part = batch.cut(sequence, slice(0, length - 1), pairs=pairs)
+                shorter = self._shapes(single(part), traced)
+                break
         return {
             key: find_layout(
                 shape,
@@ -93,6 +143,36 @@ class AuditSubject:
             given = self.runner.outputs(run)
             tensors = {("", 0, "out", k): each for k, each in enumerate(given)}
         return {key: tuple(each.shape) for key, each in tensors.items()}
+
+
+@contextmanager
+def opened(
+    model: nn.Module,
+    batch: CallBatch,
+    *,
+    causal: bool | None,
+    segments: str | None = None,
+    name: str = "batch",
+) -> Iterator[AuditSubject]:
+    """Put a model under audit, its inserted layers away from the identity; then leave it as it was.
+
+    Args:
+        model: Any module.
+        batch: What it is called with.
+        causal: Whether no site may see its future.
+        segments: The argument that numbers packed documents.
+        name: What the caller's own argument is called.
+    """
+    with quiet(model):
+        runner = Runner(model, moved_weights(model, inside=PREFIX), name=name)
+        try:
+            subject = AuditSubject(
+                model=model, batch=batch, runner=runner, causal=causal, segments=segments
+            )
+            subject.silence()
+            yield subject
+        finally:
+            runner.close()
 
 
 def declared_causal(model: nn.Module) -> bool | None:
@@ -121,3 +201,12 @@ def where_sites(batch: CallBatch, length: int, sites: slice, rows: slice = slice
     mask = torch.zeros(batch.rows, length, dtype=torch.bool)
     mask[rows, sites] = True
     return mask
+
+
+def _same(a: Tensor, b: Tensor) -> bool:
+    return torch.equal(torch.nan_to_num(a), torch.nan_to_num(b))
+
+
+def _is_blind(tensor: Tensor) -> bool:
+    """Tell whether some vector along the last axis holds no number at all."""
+    return tensor.ndim > 0 and tensor.numel() > 0 and bool(tensor.isnan().all(dim=-1).any())

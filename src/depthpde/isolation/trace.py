@@ -28,6 +28,12 @@ class ModuleCall:
     outputs: list[Tensor] = field(default_factory=list)
     children: list[ModuleCall] = field(default_factory=list)
 
+    def walk(self) -> Iterator[ModuleCall]:
+        """Give the calls inside this one, each behind those it made, and this one last."""
+        for child in self.children:
+            yield from child.walk()
+        yield self
+
     def tensors(self) -> Iterator[tuple[Where, Tensor]]:
         """Give every tensor of this call and of those inside it, in order of execution."""
         for k, each in enumerate(self.inputs):

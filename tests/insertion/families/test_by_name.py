@@ -69,6 +69,41 @@ def test_the_end_of_a_packed_sequence_is_a_wall():
         assert torch.equal(model(other, SHORT)[valid], model(IDS, SHORT)[valid])
 
 
+class Convolutional(nn.Module):
+    def __init__(self, layout):
+        super().__init__()
+        torch.manual_seed(0)
+        self.layout = layout
+        self.first = nn.Conv2d(3, 6, 3, padding=1)
+        self.stage = nn.Identity()
+
+    def forward(self, image):
+        u = self.first(image)
+        return self.stage(u if self.layout == "bchw" else u.permute(0, 2, 3, 1))
+
+
+@pytest.mark.parametrize("kind", ["diffusion", "multiscale", "learned_stencil", "adaptive"])
+@pytest.mark.parametrize("layout", ["bchw", "bhwc"])
+def test_a_layer_over_an_image_takes_every_size_of_image(layout, kind):
+    model = Convolutional(layout)
+    batch = {"image": torch.randn(2, 3, 8, 8, generator=torch.Generator().manual_seed(1))}
+    wide = torch.randn(2, 3, 6, 10, generator=torch.Generator().manual_seed(2))
+    with torch.no_grad():
+        plain = model(wide)
+        inserted = dp.insert(model, at="stage", layout=layout, layer=kind, batch=batch)
+        assert torch.equal(model(wide), plain)
+        (layer,) = inserted.layers.values()
+        for weight in layer.parameters():
+            weight.fill_(0.1)
+        moved = model(wide)
+        inserted.remove()
+        made = dp.insert(model, at="stage", layout=layout, layer=kind, batch={"image": wide})
+        (own,) = made.layers.values()  # built for this size
+        own.load_state_dict(layer.state_dict())
+        assert (moved - plain).abs().max() > 1e-3
+        assert torch.equal(model(wide), moved)
+
+
 def test_a_state_space_model_decodes_with_its_cache():
     import transformers
 

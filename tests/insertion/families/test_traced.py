@@ -114,7 +114,7 @@ def test_several_stacks_are_named_and_one_is_chosen():
     chosen = dp.probe(model, batch, baseline=False, stack="encoder.block")
     assert chosen.blocks == 2
     assert any("encoder.block" in note for note in dp.probe(model, batch, baseline=False).notes)
-    with pytest.raises(ValueError, match="`stack` must be a module of the model, got 'decode'"):
+    with pytest.raises(ValueError, match=r"`stack`.*got 'decode'"):
         dp.insert(model, "after_ffn", stack="decode")
 
 

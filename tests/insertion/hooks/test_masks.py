@@ -59,7 +59,7 @@ def test_no_mask_is_no_mask():
 def test_refuses_a_mask_that_tells_no_tokens():
     with pytest.raises(ValueError, match=r"`attention_mask` must be a tensor .* got \[3, 7, 7\]"):
         valid_mask(torch.ones(3, 7, 7), KEEP, (3, 7))
-    with pytest.raises(ValueError, match="got dict; load the model with attn_implementation"):
+    with pytest.raises(ValueError, match=r"got dict;.*with attn_implementation"):
         valid_mask({}, KEEP, (3, 7))
 
 
@@ -99,7 +99,7 @@ def test_refuses_a_nested_tensor():
     layer = ZOO["torch_layer"].build()
     insert(layer, "after_embedding")
     nested = torch.nested.nested_tensor([torch.ones(3, 16), torch.ones(2, 16)])
-    with pytest.raises(ValueError, match="must be a padded tensor where something is inserted"):
+    with pytest.raises(ValueError, match=r"must.*is inserted"):
         layer(nested)
 
 

@@ -1,6 +1,9 @@
+from collections import namedtuple
+
 import pytest
 import torch
 from torch import nn
+from transformers import OpenAIGPTConfig, OpenAIGPTModel
 
 from depthpde.insertion.family import Family, NormOrder, out_of
 from depthpde.insertion.insert import insert
@@ -45,6 +48,59 @@ def test_refuses_rows_that_are_not_the_sites_of_the_call():
     insert(block, "after_ffn", family=FLAT, initial_ratio=0.2)
     with pytest.raises(ValueError, match=r"3 × 5 sites .* got 4 rows"):
         block(torch.randn(3, 5, DIM))
+
+
+class Listed(nn.Module):
+    """A module that hands on its tensor in a container of its owner's."""
+
+    def __init__(self, container):
+        super().__init__()
+        self.linear, self.container = nn.Linear(DIM, DIM), container
+
+    def forward(self, u):
+        return self.container(self.linear(u))
+
+
+class Owner(nn.Module):
+    """Calls it, and hands on what it gave."""
+
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, u):
+        return self.inner(u)
+
+
+Named = namedtuple("Named", ["field", "rest"])
+
+
+@pytest.mark.parametrize("container", [lambda u: (u, 1), lambda u: Named(u, 1)])
+def test_the_container_of_a_tensor_is_kept(container):
+    model, u = Owner(Listed(container)), torch.randn(2, 5, DIM)
+    plain = model(u)
+    insert(model, at="inner", layout="blc", causal=False, batch={"u": u}, initial_ratio=0.2)
+    changed = model(u)
+    assert type(changed) is type(plain)
+    assert changed[1] == 1
+    assert not torch.equal(changed[0], plain[0])
+
+
+def test_a_block_may_hand_on_a_list():
+    shape = OpenAIGPTConfig(n_embd=16, n_layer=2, n_head=2, vocab_size=20, n_positions=16)
+    model = OpenAIGPTModel(shape).eval()
+    ids = torch.randint(20, (2, 9))
+    plain = model(ids).last_hidden_state
+    inserted = insert(model, "between_blocks")
+    assert torch.equal(model(ids).last_hidden_state, plain)
+    inserted.remove()
+    insert(model, "between_blocks", initial_ratio=0.2)
+    assert not torch.equal(model(ids).last_hidden_state, plain)
+
+
+def test_refuses_a_batch_without_names():
+    with pytest.raises(ValueError, match=r"`batch` must hold .* by name, got .*input_ids"):
+        insert(Owner(nn.Linear(DIM, DIM)), at="inner", batch=torch.randn(2, 5, DIM))
 
 
 @pytest.mark.parametrize("name", ["gemma", "opt"])

@@ -1,7 +1,8 @@
 """One module of any model, named by its owner: a layer acts on what leaves it.
 
-A run tells how wide the tensor is, how large its image, and whether the module shows a site its
-future. Works on convolutional and recurrent networks, state-space models, and what comes next.
+A run tells how wide the tensor is, whether it is an image (of any size later), and whether the
+module shows a site its future. Works on convolutional and recurrent networks, state-space models,
+and what comes next.
 """
 
 from __future__ import annotations

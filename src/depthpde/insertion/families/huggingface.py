@@ -17,13 +17,20 @@ from depthpde.insertion.family import Cache, Family, NormOrder, Padding, Plane, 
 
 
 def patch_plane(model: nn.Module) -> Plane:
-    """Read the grid of patches of a ViT from its patch embedding."""
+    """Read the grid of patches of a ViT from its patch embedding, of AST from its spectrogram."""
+    tokens = [name.rsplit(".", 1)[-1] for name, _ in model.named_parameters()]
+    prefix = sum(name in ("cls_token", "distillation_token") for name in tokens)
     for module in model.modules():
+        if hasattr(getattr(module, "config", None), "frequency_stride"):
+            shape: Any = getattr(module, "get_shape", None)
+            if shape is not None:
+                rows, columns = shape(module.config)
+                return Plane(prefix=prefix, grid=(int(rows), int(columns)))
         if hasattr(module, "patch_size") and hasattr(module, "image_size"):
             image: Any = module.image_size
             patch: Any = module.patch_size
             image, patch = (v if hasattr(v, "__len__") else (v, v) for v in (image, patch))
-            return Plane(prefix=1, grid=(image[0] // patch[0], image[1] // patch[1]))
+            return Plane(prefix=prefix, grid=(image[0] // patch[0], image[1] // patch[1]))
     raise ValueError(
         "`model` must hold the patch embedding of a vision Transformer, got one without "
         "`image_size` and `patch_size`; insert into the whole model"
@@ -31,7 +38,7 @@ def patch_plane(model: nn.Module) -> Plane:
 
 
 def has_fused_conv(block: nn.Module) -> bool:
-    """Tell whether one Conv1D makes queries, keys and values side by side, as GPT-2's does."""
+    """Return whether one Conv1D makes queries, keys and values side by side, as GPT-2's does."""
     attention: Any = block.attn
     sizes = [getattr(attention.c_attn, name, 0) for name in ("nx", "nf")]
     return hasattr(attention, "layer_idx") and 0 < 3 * sizes[0] == sizes[1]

@@ -94,7 +94,7 @@ def _described(model: nn.Module, family: Family | None) -> Stack:
         names = " and ".join(f"{len(blocks)} of {each.name}" for each, blocks in found)
         raise ValueError(
             f"`model` must hold blocks of one family, got {names}; pass the part you mean, such as "
-            "model.encoder, or say which with family="
+            "model.encoder, or raise naming which with family="
         )
     chosen, blocks = found[0]
     _check_all_alike(model, chosen, blocks)

@@ -120,6 +120,7 @@ def _watch(model: nn.Module, given: dict[str, Any]) -> _Run:
         given = given | {"use_cache": False}  # blocks are called again: nothing may grow
     run, grid = _Run(), list[tuple[int, int]]()
     rows = next((v.shape[0] for v in given.values() if isinstance(v, Tensor) and v.ndim), 0)
+    image = any(isinstance(v, Tensor) and v.ndim >= 4 for v in given.values())
     changing: dict[str, int] = {}
     owners = {
         id(child): name
@@ -131,7 +132,7 @@ def _watch(model: nn.Module, given: dict[str, Any]) -> _Run:
     def see(module: nn.Module, given: Given, output: Any) -> None:
         name = owners[id(module)]
         out = output[0] if isinstance(output, tuple | list) and output else output
-        call = _block_call(module, given, out, rows)
+        call = _block_call(module, given, out, rows, image=bool(grid) or image)
         changing[name] = changing.get(name, 0) + (call is None)
         if call is None:
             return
@@ -158,10 +159,13 @@ def _watch(model: nn.Module, given: dict[str, Any]) -> _Run:
     return run
 
 
-def _block_call(module: nn.Module, given: Given, out: Any, rows: int) -> BlockCall | None:
+def _block_call(
+    module: nn.Module, given: Given, out: Any, rows: int, *, image: bool
+) -> BlockCall | None:
+    """Read a block's call; four axes are an image's, or several streams that no layer knows."""
     values: list[tuple[int | str, Any]] = [*enumerate(given.args), *given.named.items()]
     key, u = next(((k, v) for k, v in values if _is_field(v)), (0, None))
-    if u is None or not _is_field(out) or out.shape != u.shape:
+    if u is None or not _is_field(out) or out.shape != u.shape or (u.ndim == 4 and not image):
         return None
     if u.ndim == 4:
         convs = [m for m in module.modules() if isinstance(m, nn.Conv2d | nn.GroupNorm)]

@@ -1,4 +1,4 @@
-"""All hooks of one block: what its call brings, and the junctions inside it."""
+"""All hooks of one block: what its call brings, and the tensors inside it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from torch.utils.hooks import RemovableHandle
 
 from depthpde.insertion.family import BlockParts, Family, Tap, attribute
 from depthpde.insertion.hooks.call import Call, Running
-from depthpde.insertion.hooks.decoding import UNCOUNTED
 from depthpde.insertion.hooks.hook_points import TensorPoint
 from depthpde.insertion.hooks.masks import packed_segments, valid_mask
 from depthpde.insertion.hooks.tensor_hook import HookedLayer, TensorHook
 from depthpde.insertion.recorder import Given, argument_names
+from depthpde.layers.decoding import UNCOUNTED
 from depthpde.operators.boundary import segments_of
 
 PACKED = ("cu_seqlens", "cu_seq_lens_q")
@@ -25,7 +25,7 @@ class BlockHooks:
 
     def __init__(self, family: Family, block: BlockParts) -> None:
         self.family, self.block, self.running = family, block, Running()
-        self.junctions: dict[Tap, TensorHook] = {}
+        self.tensor_hooks: dict[Tap, TensorHook] = {}
         self.handle: RemovableHandle | None = None
         self.last: RemovableHandle | None = None
         self.arguments = argument_names(block.scope)
@@ -33,32 +33,35 @@ class BlockHooks:
 
     def add(self, place: TensorPoint, placed: HookedLayer) -> None:
         """Let a layer act at a place."""
+        # Before all other hooks of the block: a tensor that enters the block is hooked at the same
+        # module, and its hook needs the mask and cache that `begin` reads.
         if self.handle is None:
             self.handle = self.block.scope.register_forward_pre_hook(
                 self.begin, with_kwargs=True, prepend=True
             )
-        junction = self._at(place.tap)
-        junction.placed = sorted((*junction.placed, placed), key=lambda each: each.rank)
+        hook = self._at(place.tap)
+        hook.placed = sorted((*hook.placed, placed), key=lambda each: each.rank)
         for tap in place.rejoin:
             self._at(tap).joins.append(placed.name)
+        # At the last of several the debt is paid; before it, every reader is given its copy.
         if place.rejoin:
             self._at(place.rejoin[-1]).settles.append(placed.name)
         if self.last is not None:
             self.last.remove()
-        # Behind every junction's. Always: a call may end by an exception, and checkpointing ends
+        # Behind all tensor hooks. Always: a call may end by an exception, and checkpointing ends
         # each recomputation by one as soon as it has what it needs.
         self.last = self.block.scope.register_forward_hook(self.end, always_call=True)
 
     def discard(self, name: str) -> None:
         """Take a layer out, and every hook that nothing needs any more."""
-        for tap, junction in list(self.junctions.items()):
-            junction.placed = [each for each in junction.placed if each.name != name]
-            junction.joins = [each for each in junction.joins if each != name]
-            junction.settles = [each for each in junction.settles if each != name]
-            if not junction.placed and not junction.joins:
-                junction.handle.remove()
-                del self.junctions[tap]
-        if not self.junctions and self.handle is not None:
+        for tap, hook in list(self.tensor_hooks.items()):
+            hook.placed = [each for each in hook.placed if each.name != name]
+            hook.joins = [each for each in hook.joins if each != name]
+            hook.settles = [each for each in hook.settles if each != name]
+            if not hook.placed and not hook.joins:
+                hook.handle.remove()
+                del self.tensor_hooks[tap]
+        if not self.tensor_hooks and self.handle is not None:
             self.handle.remove()
             self.handle = None
             if self.last is not None:
@@ -86,8 +89,10 @@ class BlockHooks:
                 self._refuse_symmetric(name)
         if family.padding is not None:
             mask = given.get(family.padding.argument)
-            call.valid = valid_mask(mask, family.padding, self._sites(u))
-            call.segments = packed_segments(mask, family.padding, self._sites(u))
+            if mask is not None:
+                sites = call.sites or self._sites(u)
+                call.valid = valid_mask(mask, family.padding, sites)
+                call.segments = packed_segments(mask, family.padding, sites)
         packed = next((each for name in PACKED if (each := given.get(name)) is not None), None)
         if packed is not None and call.sites is not None:
             call.segments = segments_of(packed, self.layout.field(u))
@@ -120,8 +125,8 @@ class BlockHooks:
         call.cache, call.seen = cache, seen
 
     def _refuse_symmetric(self, argument: str) -> None:
-        for junction in self.junctions.values():
-            for placed in junction.placed:
+        for hook in self.tensor_hooks.values():
+            for placed in hook.placed:
                 if not placed.causal:
                     raise ValueError(
                         f"`{argument}=True` asks for causal attention, but {placed.name!r} is "
@@ -129,10 +134,10 @@ class BlockHooks:
                     )
 
     def _at(self, tap: Tap) -> TensorHook:
-        if tap not in self.junctions:
+        if tap not in self.tensor_hooks:
             module = self.block.parts.get_submodule(tap.path)
             bare = self.family.padding is None and self.family.cache is None
-            self.junctions[tap] = TensorHook(
+            self.tensor_hooks[tap] = TensorHook(
                 tap, module, self.running, layout=self.layout, bare=bare
             )
-        return self.junctions[tap]
+        return self.tensor_hooks[tap]

@@ -46,8 +46,8 @@ class InsertedLayers(nn.ModuleDict):
     def discard(self, model: nn.Module, names: Iterable[str]) -> None:
         """Take layers out; with the last one, leave the model as it was."""
         for name in names:
-            for wiring in self.block_hooks:
-                wiring.discard(name)
+            for hooks in self.block_hooks:
+                hooks.discard(name)
             del self[name]
         if len(self) == 0:
             for module, name, value in self.switched:
@@ -60,8 +60,8 @@ def container(model: nn.Module, stack: Stack) -> InsertedLayers:
     own = getattr(model, PREFIX, None)
     for block in stack.blocks:
         for hook in block.scope._forward_pre_hooks.values():
-            wiring = getattr(hook, "__self__", None)
-            if isinstance(wiring, BlockHooks) and (own is None or wiring not in own.block_hooks):
+            hooks = getattr(hook, "__self__", None)
+            if isinstance(hooks, BlockHooks) and (own is None or hooks not in own.block_hooks):
                 raise ValueError(
                     "`model` must be the module that earlier insertions were made into, got "
                     f"{type(model).__name__}, a part or an owner of it; pass that same module"

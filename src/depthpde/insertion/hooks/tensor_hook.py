@@ -15,9 +15,10 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_
 
 from depthpde.insertion.family import Plane, Side, Tap
 from depthpde.insertion.hooks.call import Call, Running
-from depthpde.insertion.hooks.decoding import Sites, advance
+from depthpde.insertion.hooks.decoding import windows_of
 from depthpde.insertion.layout import FieldLayout
 from depthpde.insertion.recorder import argument_names
+from depthpde.layers.decoding import Sites, decode
 from depthpde.shapes import Field
 
 
@@ -36,7 +37,9 @@ class HookedLayer:
     plane: Plane | None = None
     """How the sites of an image lie."""
     rows: bool = False
-    """Whether the layer takes the length of image rows."""
+    """Whether the layer takes the length of image rows, along which it runs."""
+    planar: bool = False
+    """Whether the layer runs over a plane, and takes one of another size."""
     segments: bool = False
     """Whether the layer takes packed segments."""
 
@@ -61,6 +64,7 @@ class TensorHook:
         self.placed: list[HookedLayer] = []
         self.joins: list[str] = []  # carried layers whose change is added here
         self.settles: list[str] = []  # those of them for which this is the last place
+        # A pre-hook sees keyword arguments as the caller wrote them, so the name is needed too.
         self.argument = argument_names(module)[tap.argument] if tap.side is Side.INPUT else ""
         if tap.side is Side.INPUT:
             self.handle = module.register_forward_pre_hook(self.before, with_kwargs=True)
@@ -80,8 +84,10 @@ class TensorHook:
             return self._packed(output)
         if isinstance(output, tuple) and isinstance(output[0], PackedSequence):
             return (self._packed(output[0]), *output[1:])
-        if isinstance(output, tuple):
-            return (self.through(output[0]), *output[1:])
+        if isinstance(output, tuple | list):
+            parts = (self.through(output[0]), *output[1:])
+            # a named tuple is made from its fields: its owner reads it by name
+            return type(output)(*parts) if hasattr(output, "_fields") else type(output)(parts)
         return self.through(output)
 
     def _packed(self, packed: PackedSequence) -> PackedSequence:
@@ -95,17 +101,20 @@ class TensorHook:
         return packed._replace(data=out.data)
 
     def through(self, tensor: Tensor) -> Tensor:
-        """Take a tensor through the junction, whatever its layout."""
+        """Take a tensor through the hook, whatever its layout."""
         k, count = self.tap.part
+        if count == 1:
+            return self._as_field(tensor)
         pieces = list(tensor.chunk(count, dim=-1))
         pieces[k] = self._as_field(pieces[k])
-        return pieces[0] if count == 1 else torch.cat(pieces, dim=-1)
+        return torch.cat(pieces, dim=-1)
 
     def _as_field(self, tensor: Tensor) -> Tensor:
         call = self._running_call()
         if tensor.ndim == 2 and call.sites is not None:
             return self._unflattened(tensor, call, call.sites)
-        return self.layout.back(self._act(self.layout.field(tensor), call), tensor)
+        grid = self.layout.grid(tensor)
+        return self.layout.back(self._act(self.layout.field(tensor), call, grid), tensor)
 
     def _unflattened(self, tensor: Tensor, call: Call, sites: tuple[int, int]) -> Tensor:
         """Act on a tensor whose block runs a part of itself on [batch · length, dim].
@@ -123,14 +132,14 @@ class TensorHook:
         out = self._act(u if first else u.transpose(0, 1), call)
         return (out if first else out.transpose(0, 1)).flatten(0, 1)
 
-    def _act(self, u: Field, call: Call) -> Field:
+    def _act(self, u: Field, call: Call, grid: tuple[int, int] | None = None) -> Field:
         if self.joins and call.pending is not None:
             u = u + call.pending
         if self.settles:
             call.pending = None
         for placed in self.placed:
-            smooth = self._apply(placed, u, call).to(u.dtype)
-            if placed.carried:
+            smooth = self._apply(placed, u, call, grid).to(u.dtype)
+            if placed.carried:  # the residual skips this tensor: its copy gets the change later
                 change = smooth - u
                 call.pending = change if call.pending is None else call.pending + change
             u = smooth
@@ -155,17 +164,24 @@ class TensorHook:
     def _carries(self) -> bool:
         return any(placed.carried for placed in self.placed)
 
-    def _apply(self, placed: HookedLayer, u: Field, call: Call) -> Field:
+    def _apply(
+        self, placed: HookedLayer, u: Field, call: Call, grid: tuple[int, int] | None
+    ) -> Field:
         plane, layer = placed.plane, placed.layer
         if plane is not None:
             valid = None if call.valid is None else call.valid[:, plane.prefix :]
             rows = {"row_length": plane.grid[1]} if placed.rows else {}
+            if grid is not None and (placed.rows or placed.planar):
+                rows = {"row_length": grid[1]}  # of this call's image, whatever its size
             patches: Field = layer(u[:, plane.prefix :], valid_mask=valid, **rows)
             return torch.cat((u[:, : plane.prefix], patches.to(u.dtype)), dim=1)
         segments = call.segments if placed.segments else None
         if call.cache is not None:
-            sites = Sites(u, call.valid, segments)
-            return advance(layer, sites, cache=call.cache, seen=call.seen, name=placed.name)
+            # Once sites were read, a call's segments count from the new ones only: they go on in
+            # the last segment that was read.
+            sites = Sites(u, call.valid, segments if call.seen == 0 else None)
+            windows = windows_of(call.cache)
+            return decode(layer, sites, windows=windows, seen=call.seen, name=placed.name)
         if segments is not None:
             return layer(u, valid_mask=call.valid, segments=segments)
         return layer(u, valid_mask=call.valid)

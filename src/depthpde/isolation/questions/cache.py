@@ -16,7 +16,7 @@ from depthpde.isolation.runner import AuditRun, Call, single
 from depthpde.isolation.subject import AuditSubject
 from depthpde.isolation.trace import ModuleCall
 from depthpde.isolation.trial import Trial
-from depthpde.layers.interaction import DecodeCache
+from depthpde.layers.decoding import DecodeCache
 
 CACHES = ("past_key_values", "cache_params", "cache", "kv_cache", "past", "state")
 """Arguments that hold what earlier sites left behind."""

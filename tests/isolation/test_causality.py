@@ -2,8 +2,8 @@ import pytest
 import torch
 from torch import nn
 
-from depthpde.insertion.causality import check_causality
 from depthpde.insertion.insert import insert
+from depthpde.isolation.causality import check_causality
 from depthpde.layers.diffusion import Diffusion
 from insertion.zoo import DIM, ZOO, embedded, spread, tokens
 
@@ -216,7 +216,7 @@ def test_refuses_a_model_without_an_axis_of_sites():
         def forward(self, u):
             return u.mean(dim=1)
 
-    with pytest.raises(ValueError, match="some output with an axis of 7 sites"):
+    with pytest.raises(ValueError, match=r"some.*of 7 sites"):
         check_causality(Pooled(), embedded())
 
 
@@ -231,7 +231,7 @@ def test_refuses_a_model_that_differs_from_call_to_call():
 
 def test_refuses_inputs_that_cannot_be_changed():
     model = Smooth(causal=True)
-    with pytest.raises(ValueError, match="must be a tensor, a tuple or a mapping"):
+    with pytest.raises(ValueError, match=r"must.*a mapping"):
         check_causality(model, "tokens")
     with pytest.raises(ValueError, match="at least 2 sites on axis 1"):
         check_causality(model, tokens()[:, :1])
