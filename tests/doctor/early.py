@@ -181,6 +181,7 @@ def lead_table(runs: list[Run]) -> tuple[str, dict[str, dict[str, float]]]:
         far = [each for each in leads if each >= 20]
         alarms = sum(alarm_of(run, watched) is not None for run in steady)
         row = {
+            "failing": len(failing),
             "warned": len(early) / max(1, len(leads)),
             "far": len(far) / max(1, len(leads)),
             "lead": statistics.median(early) if early else 0.0,

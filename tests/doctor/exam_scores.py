@@ -12,6 +12,11 @@ from doctor.faults import FAULTS
 
 COMPONENTS = tuple(dict.fromkeys(each.component for each in FAULTS))
 WHY = {
+    "query and key swapped": "the scores are those of another model that may be meant",
+    "indices shifted": "a table of positions that begins elsewhere is as good as another",
+    "pairs of rows swapped": "which row is which token's is known to nobody but the vocabulary",
+    "segment embeddings scaled": "the size of one table is free",
+    "logits scaled": "a temperature; the order of the answers is the same",
     "slow backend forced": "the same function on another path",
     "fallback by dtype": "the same function on another path",
     "chunked path": "the same function on another path",
@@ -21,6 +26,39 @@ WHY = {
     "clipped": "where the stream never reaches the threshold",
 }
 """Why a fault cannot be seen, where it cannot."""
+
+
+EXACT = {"cache mismatch", "padding leak", "causal leak", "train and eval differ"}
+"""What two calls show that must agree and do not, in float64: no grade of a model's health."""
+
+
+def is_defect(record: dict[str, Any]) -> bool:
+    """Tell whether a library's model is ill of what two calls prove, and of nothing else."""
+    ill = {each["condition"] for each in record.get("one batch", ()) if each["grade"] == "ill"}
+    return record["fault"] is None and "case" not in record and bool(ill) and ill <= EXACT
+
+
+def defects(records: list[dict[str, Any]]) -> list[str]:
+    """List such models: they are no healthy ones, and are left out of the scores."""
+    return sorted(
+        f"{each['family']}: {v['condition']}"
+        for each in records
+        if is_defect(each)
+        for v in each["one batch"]
+        if v["grade"] == "ill"
+    )
+
+
+def false_alarms(records: list[dict[str, Any]]) -> list[str]:
+    """List the healthy models that are called ill, in which setting and of what."""
+    return sorted(
+        f"{each['family']} ({setting}): {v['condition']}"
+        for each in records
+        for setting in SETTINGS
+        if each.get("fault") is None and setting in each and not is_defect(each)
+        for v in each[setting]
+        if v["grade"] == "ill"
+    )
 
 
 def said(record: dict[str, Any], setting: str) -> list[dict[str, Any]]:
@@ -60,7 +98,11 @@ def summary(records: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
     """Score every setting, for all families, for those of the calibration and for the others."""
     found: dict[str, dict[str, float]] = {}
     for setting in SETTINGS:
-        known = [each for each in records if setting in each and "applies" not in each]
+        known = [
+            each
+            for each in records
+            if setting in each and "applies" not in each and not is_defect(each)
+        ]
         well = [each for each in known if each["fault"] is None]
         for part in ("all", "seen", "unseen"):
             some = [each for each in known if part == "all" or each["seen"] is (part == "seen")]
@@ -114,6 +156,17 @@ def cases_of(records: list[dict[str, Any]], fault: Fault) -> list[dict[str, Any]
         and each["component"] == fault.component
         and "applies" not in each
     ]
+
+
+def hidden_alone(records: list[dict[str, Any]]) -> list[str]:
+    """List the faults that change the function and that one batch alone does not show, and why."""
+    found = []
+    for fault in FAULTS:
+        cases = [each for each in cases_of(records, fault) if changes_function(each["change"])]
+        seen = [component(each, "one batch") != "" for each in cases]
+        if cases and sum(seen) < len(seen) / 2:
+            found.append(f"{fault.component}, {fault.name}: {WHY.get(fault.name, 'not known')}")
+    return found
 
 
 def invisible(records: list[dict[str, Any]]) -> list[str]:

@@ -34,8 +34,12 @@ def test_hugging_face_trainer_is_watched(tmp_path, capsys):
         dataloader_pin_memory=False,
     )  # fmt: skip
     trainer = Trainer(model=model, args=arguments, train_dataset=Examples())
-    trainer.add_callback(DoctorCallback(every=3, budget=None))
+    sent = []
+    callback = DoctorCallback(every=3, budget=None, sink=lambda *line: sent.append(line))
+    trainer.add_callback(callback)
     trainer.train()
+    assert [update for update, _ in sent] == [1, 3, 6]
+    assert all(name.startswith("doctor/") for _, numbers in sent for name in numbers)
     lines = [json.loads(line) for line in (tmp_path / "doctor.jsonl").read_text().splitlines()]
     assert [each["update"] for each in lines] == [1, 3, 6]
     assert lines[-1]["verdicts"]["exploding gradients"] == "healthy"
@@ -67,17 +71,20 @@ def test_lightning_trainer_is_watched(tmp_path, capsys):
         def configure_optimizers(self):
             return torch.optim.SGD(self.parameters(), lr=1e-3)
 
+    sent = []
+    watch = lightning_doctor(every=3, budget=None, sink=lambda *line: sent.append(line))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of workers and log folders
         trainer = lightning.Trainer(
             max_steps=6, accelerator="cpu", logger=False, enable_checkpointing=False,
             enable_progress_bar=False, enable_model_summary=False, default_root_dir=tmp_path,
-            callbacks=[lightning_doctor(every=3, budget=None)],
+            callbacks=[watch],
         )  # fmt: skip
         trainer.fit(Module(), torch.utils.data.DataLoader(Examples(), batch_size=4))
     lines = [json.loads(line) for line in (tmp_path / "doctor.jsonl").read_text().splitlines()]
     assert [each["update"] for each in lines] == [1, 3, 6]
     assert "gradient.amplification" in lines[-1]["series"]
+    assert [update for update, _ in sent] == [1, 3, 6]
     assert "doctor: 3 looks" in capsys.readouterr().err
 
 

@@ -340,3 +340,47 @@ def test_an_alarm_says_what_moved_first_and_stops_only_where_it_may(tmp_path):
 def test_refuses_another_word_for_an_alarm():
     with pytest.raises(ValueError, match="on_alarm"):
         Doctor(make_model(), on_alarm="pause")
+
+
+def test_a_run_is_rolled_back_on_request_and_stopped_at_the_fourth_time(tmp_path):
+    from depthpde.doctor.live import MOST_ROLLBACKS, AlarmStop
+
+    model, kept, restored = make_model(), {}, []
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+
+    def weights():
+        return model.encoder.embedding.weight.detach().clone()
+
+    def log(line):
+        if "back to the weights" in line:
+            restored.append(weights())
+
+    doctor = Doctor(
+        model, every=5, pulse=1, budget=None, on_alarm="rollback", optimizer=optimizer,
+        log=log, path=tmp_path / "doctor.jsonl",
+    )  # fmt: skip
+
+    def drive():
+        draw = torch.Generator().manual_seed(0)
+        for update in range(1, 80):
+            tokens = torch.randint(1, model.config.vocabulary, (4, 8), generator=draw)
+            scale = 1.0 if update < 30 else 1e4
+            (scale * model(tokens).square().mean()).backward()
+            optimizer.param_groups[0]["lr"] = 1e-3 if update < 30 else 1e-7
+            optimizer.step()
+            kept[update] = weights()
+            doctor.step()
+            optimizer.zero_grad()
+
+    with doctor, pytest.raises(AlarmStop, match="checkpoint"):
+        drive()
+    assert len(doctor.rollbacks) == len(restored) == MOST_ROLLBACKS
+    back = doctor.rollbacks[0][1]
+    assert back < 30
+    assert torch.equal(restored[0], kept[back])
+    assert '"rollback"' in (tmp_path / "doctor.jsonl").read_text()
+
+
+def test_refuses_a_rollback_without_an_optimizer():
+    with pytest.raises(ValueError, match=r"rollback.*optimizer"):
+        Doctor(make_model(), on_alarm="rollback")

@@ -77,5 +77,5 @@ def test_gap_is_zero_for_a_sinkhorn_kernel_and_large_for_one_site(generator):
 
 @pytest.mark.parametrize("compare", [attention.kl, attention.js])
 def test_refuses_kernels_of_two_shapes(compare):
-    with pytest.raises(ValueError, match=r"`second` must have the shape of `first`"):
+    with pytest.raises(ValueError, match=r"`second`.*of `first`"):
         compare(torch.zeros(1, 2, 3, 3), torch.zeros(1, 1, 3, 3))

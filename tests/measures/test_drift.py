@@ -92,10 +92,10 @@ def test_a_walk_is_compared_with_its_start_and_step_by_step(generator):
 
 @pytest.mark.parametrize("measure", [drift.cosine, drift.centred_cosine, drift.displacement])
 def test_refuses_fields_of_two_shapes(measure):
-    with pytest.raises(ValueError, match=r"`v` must have the shape of `u`, \[1, 2, 3\]"):
+    with pytest.raises(ValueError, match=r"`v`.*of `u`, \[1, 2, 3\]"):
         measure(torch.zeros(1, 2, 3), torch.zeros(1, 2, 4))
 
 
 def test_refuses_cka_of_different_sites():
-    with pytest.raises(ValueError, match=r"`v` must have the sites of `u`, \[1, 2\]"):
+    with pytest.raises(ValueError, match=r"`v`.*of `u`, \[1, 2\]"):
         drift.linear_cka(torch.zeros(1, 2, 3), torch.zeros(1, 3, 3))

@@ -123,15 +123,15 @@ def test_weights_and_modes_are_left_alone():
 
 
 def test_refuses_more_exponents_than_numbers():
-    with pytest.raises(ValueError, match="`exponents` must be at most 6, the numbers in the short"):
+    with pytest.raises(ValueError, match=r"`exponents`.*most 6,.*the short"):
         lyapunov_spectrum([nn.Identity()], draw(1, 2, 3), exponents=7)
 
 
 def test_refuses_no_blocks():
-    with pytest.raises(ValueError, match="`maps` must hold at least one block, got none"):
+    with pytest.raises(ValueError, match=r"`maps`.*got none"):
         jacobian_norms([], draw(1, 2, 3))
 
 
 def test_refuses_a_map_that_changes_the_shape():
-    with pytest.raises(ValueError, match=r"`maps` must give a field of the shape they take"):
+    with pytest.raises(ValueError, match=r"`maps`.*they take"):
         jacobian_norms([lambda u: u[:, :1]], draw(1, 2, 3))

@@ -97,5 +97,5 @@ def test_a_field_that_blew_up_has_no_rank():
 
 
 def test_refuses_a_cosine_that_is_none():
-    with pytest.raises(ValueError, match=r"`cosine` must lie in \[-1, 1\], got 2"):
+    with pytest.raises(ValueError, match=r"`cosine`.*\[-1, 1\].*got 2"):
         rank.cluster_count(torch.zeros(1, 2, 2), cosine=2.0)

@@ -8,9 +8,14 @@ import numpy as np
 import pytest
 import torch
 
-from depthpde.measures.estimators import by_neighbours
+from depthpde.measures.estimators import by_neighbours, by_neighbours_of_label
 from depthpde.measures.information import gaussian_information, information_between
-from depthpde.measures.sliced import _on_a_line, sliced_about_label, sliced_between
+from depthpde.measures.sliced import (
+    _labels_on_a_line,
+    _on_a_line,
+    sliced_about_label,
+    sliced_between,
+)
 
 
 def draw(seed, n, dim):
@@ -32,6 +37,15 @@ def test_one_dimension_is_the_plain_information():
     )
 
 
+@pytest.mark.parametrize("counts", [[100, 60, 3], [200], [80, 1, 90]])
+def test_a_label_on_a_line_is_the_estimate_of_the_tree(counts):
+    labels = np.repeat(np.arange(len(counts)), counts)
+    line = np.random.default_rng(3).standard_normal(len(labels)) + 0.8 * labels
+    line[:20] = 0.5  # ties
+    tree = by_neighbours_of_label(line[:, None], labels, k=5)
+    assert _labels_on_a_line(line, labels, 5) == pytest.approx(tree, abs=1e-9)
+
+
 @pytest.mark.parametrize("dim", [2, 16])
 def test_gaussians_in_many_dimensions_are_recovered(dim):
     # θᵀX and φᵀY are Gaussian with correlation ρ θᵀφ: the truth is an integral over θᵀφ.
@@ -43,7 +57,7 @@ def test_gaussians_in_many_dimensions_are_recovered(dim):
     found = sliced_between(x, y, slices=160)
     assert found.value == pytest.approx(truth, abs=3.5 * found.error)
     assert found.error < 0.2 * truth
-    assert found.told
+    assert found.detected
     assert not found.unreliable
     assert found.recovered == pytest.approx(found.known, rel=0.3)
 
@@ -58,17 +72,17 @@ def test_it_holds_where_neighbours_of_the_whole_do_not():
 @pytest.mark.parametrize("dim", [2, 64])
 def test_independent_samples_tell_nothing(dim):
     found = sliced_between(draw(0, 200, dim), draw(1, 200, dim))
-    assert not found.told
+    assert not found.detected
     assert abs(found.null) < 0.01
     labels = torch.randint(0, 4, (200,), generator=torch.Generator().manual_seed(2))
-    assert not sliced_about_label(draw(0, 200, dim), labels, slices=24).told
+    assert not sliced_about_label(draw(0, 200, dim), labels, slices=24).detected
 
 
 def test_classes_at_different_places_are_told_and_recovered():
     labels = torch.arange(300) % 4
     places = draw(5, 4, 32)
     found = sliced_about_label(places[labels] + draw(6, 300, 32), labels, slices=32)
-    assert found.told
+    assert found.detected
     assert not found.unreliable
     assert found.value == pytest.approx(found.known, rel=0.3)
     assert found.value < math.log(4)
@@ -95,7 +109,7 @@ def test_the_same_seed_gives_the_same_numbers():
 
 def test_constant_states_tell_nothing_and_do_not_fail():
     found = sliced_between(draw(0, 80, 3), torch.zeros(80, 3), slices=4)
-    assert not found.told
+    assert not found.detected
 
 
 @pytest.mark.parametrize(

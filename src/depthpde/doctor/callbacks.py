@@ -6,6 +6,7 @@ Trainer(callbacks=[lightning_doctor(every=200)])             # lightning
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,9 @@ class DoctorCallback:
     Args:
         every: Updates from one look to the next.
         path: Where the history goes instead.
-        on_alarm: ``"stop"`` lets an alarm end the training; ``"log"`` only says what moved first.
+        on_alarm: ``"stop"`` lets an alarm end the training, ``"rollback"`` puts model and optimizer
+            back to before it; ``"log"`` only says what moved first.
+        sink: Takes the readings, such as what `dp.tracker` gives.
         budget: Share of the training time that looking may take; None for no limit.
         family: The description of a family that is not known.
     """
@@ -40,11 +43,12 @@ class DoctorCallback:
         every: int = EVERY,
         path: str | Path | None = None,
         on_alarm: str = "log",
+        sink: Callable[[int, Mapping[str, float]], None] | None = None,
         budget: float | None = BUDGET,
         family: Family | None = None,
     ) -> None:
         self.every, self.path, self.budget, self.family = every, path, budget, family
-        self.on_alarm = on_alarm
+        self.on_alarm, self.sink = on_alarm, sink
         self.doctor: Doctor | None = None
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **event: Any) -> None:
@@ -56,6 +60,8 @@ class DoctorCallback:
                 every=self.every,
                 path=path,
                 on_alarm=self.on_alarm,
+                optimizer=event.get("optimizer"),
+                sink=self.sink,
                 budget=self.budget,
                 family=self.family,
             )
@@ -84,6 +90,8 @@ def lightning_doctor(
     *,
     every: int = EVERY,
     path: str | Path | None = None,
+    on_alarm: str = "log",
+    sink: Callable[[int, Mapping[str, float]], None] | None = None,
     budget: float | None = BUDGET,
     family: Family | None = None,
 ) -> Any:
@@ -96,6 +104,8 @@ def lightning_doctor(
     Args:
         every: Batches from one look to the next.
         path: Where the history goes instead.
+        on_alarm: As `DoctorCallback` takes it.
+        sink: Takes the readings, such as what `dp.tracker` gives.
         budget: Share of the training time that looking may take; None for no limit.
         family: The description of a family that is not known.
     """
@@ -109,13 +119,23 @@ def lightning_doctor(
                 folder = trainer.log_dir or trainer.default_root_dir
                 where = path or Path(folder) / FILE
                 self.doctor = Doctor(
-                    pl_module, every=every, path=where, budget=budget, family=family
+                    pl_module,
+                    every=every,
+                    path=where,
+                    on_alarm=on_alarm,
+                    optimizer=next(iter(trainer.optimizers), None),
+                    sink=sink,
+                    budget=budget,
+                    family=family,
                 )
                 self.doctor.__enter__()
 
         def on_train_batch_end(self, trainer: Any, pl_module: Any, *event: Any) -> None:
             if self.doctor is not None:
-                self.doctor.step()
+                try:
+                    self.doctor.step()
+                except AlarmStop:
+                    trainer.should_stop = True
 
         def on_train_end(self, trainer: Any, pl_module: Any) -> None:
             if self.doctor is not None:

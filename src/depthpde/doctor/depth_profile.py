@@ -128,6 +128,22 @@ class DepthProfile(Mapping[str, DepthSeries]):
             "facts": _plain(self.facts),
         }
 
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> DepthProfile:
+        """Read what `to_dict` wrote; None becomes what is no number."""
+        rest = {name: value for name, value in plain.items() if name not in ("series", "notes")}
+        series = {
+            name: DepthSeries(
+                name,
+                each["words"],
+                tuple(each["labels"]),
+                _numbers(each["values"]),
+                None if each["baseline"] is None else _numbers(each["baseline"]),
+            )
+            for name, each in plain["series"].items()
+        }
+        return cls(series=series, notes=tuple(plain["notes"]), **rest)
+
 
 def numbers(value: Value) -> list[float]:
     """List the numbers of a value, one or several."""
@@ -147,6 +163,18 @@ def depth_labels(blocks: int) -> tuple[str, ...]:
 def block_labels(blocks: int) -> tuple[str, ...]:
     """Name the blocks, from 1."""
     return tuple(f"block {k}" for k in range(1, blocks + 1))
+
+
+def _numbers(values: Sequence[Any]) -> tuple[Value, ...]:
+    """Give the values of a series as they were before they became JSON."""
+    return tuple(
+        [_number(each) for each in value] if isinstance(value, list) else _number(value)
+        for value in values
+    )
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else float(value)
 
 
 def _plain(value: Any) -> Any:

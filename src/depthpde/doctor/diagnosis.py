@@ -7,7 +7,6 @@ A verdict is never more than its number: what was not measured has none, and is 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,10 +18,11 @@ from depthpde.doctor.conditions.condition import Condition, Symptom
 from depthpde.doctor.conditions.table import symptoms
 from depthpde.doctor.depth_profile import DepthProfile
 from depthpde.doctor.measurements import GROUPS
-from depthpde.doctor.page import by_reason, render_page
+from depthpde.doctor.pages.page import by_reason, render_page
 from depthpde.doctor.probe import Batch, Loss, probe
 from depthpde.doctor.thresholds import OWN, Grade, Thresholds
 from depthpde.doctor.verdict import HealthVerdict, one_a_row, worst_first, worst_grade
+from depthpde.files import read_json
 from depthpde.insertion.family import Family
 from depthpde.pages.formatting import text_block
 
@@ -87,23 +87,29 @@ class Diagnosis:
         """Return plain values for JSON."""
         return {
             "grade": self.grade.value,
-            "verdicts": [
-                {
-                    "condition": str(each.condition),
-                    "grade": each.grade.value,
-                    "value": each.value if abs(each.value) < float("inf") else None,
-                    "evidence": each.evidence,
-                    "where": each.symptom.where,
-                    "component": each.component,
-                    "severity": round(each.severity, 4),
-                    "healthy": _plain_range(each.threshold.healthy),
-                    "advice": each.advice,
-                }
-                for each in self.verdicts
-            ],
+            "verdicts": [each.to_dict() for each in self.verdicts],
             "unmeasured": self.unmeasured,
             "trajectory": self.trajectory.to_dict(),
         }
+
+    @classmethod
+    def read(cls, path: str | Path) -> Diagnosis:
+        """Read a diagnosis from the JSON that `to_dict` gives and `depthpde doctor --json` prints.
+
+        Args:
+            path: The file.
+        """
+        wanted = "a file that `depthpde doctor --json` wrote"
+        plain = read_json(Path(path))
+        try:
+            verdicts = tuple(HealthVerdict.from_dict(each) for each in plain["verdicts"])
+            seen = DepthProfile.from_dict(plain["trajectory"])
+            return cls(seen, verdicts, dict(plain["unmeasured"]))
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(
+                f"`path` must be {wanted}, got {str(path)!r} without {error}; write it again with "
+                "json.dumps(diagnosis.to_dict())"
+            ) from error
 
     def head(self) -> str:
         """Say in one line what was examined."""
@@ -229,7 +235,3 @@ def spell_count(count: int) -> str:
         if count >= size:
             return f"{count / size:.1f} {letter}"
     return str(count)
-
-
-def _plain_range(ends: tuple[float, float]) -> list[float | None]:
-    return [each if math.isfinite(each) else None for each in ends]

@@ -23,8 +23,10 @@ from types import TracebackType
 from typing import Any, Self
 
 from torch import Tensor, nn
+from torch.optim import Optimizer
 
 from depthpde.doctor.alarms.detector import Alarm, Detector
+from depthpde.doctor.alarms.rollback import Rollback
 from depthpde.doctor.checks.inspection import inspect_learning, inspect_weights
 from depthpde.doctor.checks.motion import Motion
 from depthpde.doctor.diagnosis import Diagnosis, judge
@@ -43,6 +45,8 @@ PULSE = 20
 """Updates from one reading of gradients, updates and the stream to the next, by default."""
 BUDGET = 0.05
 """Share of the training time that looking may take, by default."""
+MOST_ROLLBACKS = 3
+"""How often a training is put back before it is stopped."""
 SEQUENCES = 8
 """Sequences of a batch that are probed."""
 LIVE_GROUPS = ("drift", "rank", "energy", "attention")
@@ -78,7 +82,10 @@ class Doctor:
             of the stream. The first series that leaves its own trend is the alarm; None reads
             nothing.
         on_alarm: ``"log"`` says what moved first; ``"stop"`` also ends the training, by raising
-            `AlarmStop` from `step`. Nothing is ever stopped without it.
+            `AlarmStop` from `step`; ``"rollback"`` puts model and optimizer back to the last
+            reading at which every series kept its trend, and stops at the fourth time. Nothing is
+            ever stopped or put back without it.
+        optimizer: What updates the model, for ``on_alarm="rollback"``.
         sink: Takes an update and numbers by name, as a tracker's sink does: the readings, and
             ``doctor/alarm`` at an alarm.
         budget: Share of the training time that looking may take; a look that would take more, if
@@ -96,6 +103,7 @@ class Doctor:
         path: str | Path | None = None,
         pulse: int | None = PULSE,
         on_alarm: str = "log",
+        optimizer: Optimizer | None = None,
         sink: Callable[[int, Mapping[str, float]], None] | None = None,
         budget: float | None = BUDGET,
         family: Family | None = None,
@@ -104,7 +112,14 @@ class Doctor:
     ) -> None:
         self.every = check_positive("every", every)
         self.pulse = None if pulse is None else check_positive("pulse", pulse)
-        self.on_alarm = check_name("on_alarm", on_alarm, ("log", "stop"))
+        self.on_alarm = check_name("on_alarm", on_alarm, ("log", "stop", "rollback"))
+        if on_alarm == "rollback" and optimizer is None:
+            raise ValueError(
+                "`on_alarm='rollback'` must know what updates the model, got no optimizer; pass "
+                "optimizer=…"
+            )
+        self._copy = None if on_alarm != "rollback" else Rollback(model, optimizer)  # type: ignore[arg-type]
+        self.rollbacks: list[tuple[int, int]] = []
         self.sink, self.detector = sink, Detector()
         self.budget = None if budget is None else check_range("budget", budget, 1e-6, 1.0)
         check_not_compiled(model, "a doctor begins to watch")
@@ -164,11 +179,17 @@ class Doctor:
             self._leave()
             if self.alarm is not None and self.alarm.update == self.update:
                 self._ring(self.alarm)
+            elif self._copy is not None and self.detector.calm and self._due(self._copy):
+                self._copy.keep(self.update)
         following = self.update + 1
         if following % self.every == 0 and self._can_afford():
             self._listen(probing=True)
         elif self.pulse is not None and following % self.pulse == 0:
             self._listen(probing=False)
+
+    def _due(self, kept: Rollback) -> bool:
+        """Tell whether it is time for another copy of the model."""
+        return kept.update is None or self.update - kept.update >= self.every
 
     def close(self) -> None:
         """Remove every hook and log the cost."""
@@ -233,12 +254,26 @@ class Doctor:
             self.sink(alarm.update, {"doctor/alarm": min(alarm.deviations, 1e6)})
         if self.path is not None:
             self._append({"update": alarm.update, "alarm": str(alarm), "moved": alarm.series})
-        if self.on_alarm == "stop":
+        known = self._copy is not None and self._copy.update is not None
+        if self._copy is not None and known and len(self.rollbacks) < MOST_ROLLBACKS:
+            self._roll_back(self._copy)
+            return
+        if self.on_alarm != "log":
             self.close()
             raise AlarmStop(
                 f"the training was stopped at {alarm}; go on from a checkpoint before it with half "
                 "the learning rate, or without on_alarm='stop'"
             )
+
+    def _roll_back(self, kept: Rollback) -> None:
+        """Put model and optimizer back, and go on watching."""
+        back = kept.restore()
+        self.rollbacks.append((self.update, back))
+        self.detector.settle()
+        self.alarm = None
+        self.log(f"doctor · update {self.update}: back to the weights of update {back}")
+        if self.path is not None:
+            self._append({"update": self.update, "rollback": back})
 
     def _look(self) -> None:
         began = time.perf_counter()

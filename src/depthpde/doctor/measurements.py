@@ -342,7 +342,7 @@ def _add_spectra(
             largest = spectrum.ov_spectrum(value, out, heads, value_heads=groups)[:, 0]
             pairs["ov"].append(largest.tolist())
     if reaction:
-        pairs["ffn"].append([float(spectrum.weight_spectrum(each)[0]) for each in reaction])
+        pairs["ffn"].append([spectrum.largest_singular_value(each) for each in reaction])
 
 
 def live_share(increment: Field, u: Field, mask: Mask | None) -> float:

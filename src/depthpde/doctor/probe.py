@@ -26,7 +26,7 @@ from depthpde.doctor.influence import add_influence
 from depthpde.doctor.loss import gradients_of, logits_of, training_loss
 from depthpde.doctor.measurements import GROUPS, ON_REQUEST, Measurements
 from depthpde.doctor.model_map import ModelMap, model_map
-from depthpde.errors import check_name
+from depthpde.errors import check_flag, check_name, shown
 from depthpde.insertion.calling import (
     arguments,
     call_model,
@@ -34,16 +34,18 @@ from depthpde.insertion.calling import (
     check_has_weights,
     quiet,
 )
-from depthpde.insertion.causality import check_causality
 from depthpde.insertion.compiled import check_not_compiled
 from depthpde.insertion.family import Family
 from depthpde.insertion.layout import FieldLayout
 from depthpde.insertion.recorder import argument_names
+from depthpde.isolation.causality import check_causality
 from depthpde.measures import energy, gradient
 from depthpde.measures.tokens import real_tokens
 
 Batch = Tensor | tuple[Any, ...] | Mapping[str, Any]
 Loss = Callable[..., Tensor]
+LARGE = 2 * 10**7
+"""Parameters from which on causality is tried twice instead of five times."""
 MASSIVE = 100
 """Times the median channel from which on a channel counts as massive."""
 
@@ -90,6 +92,10 @@ def probe(
     began = time.perf_counter()
     check_not_compiled(model, "probing")
     check_has_weights(model, "probing")
+    for name, flag in (("baseline", baseline), ("causality", causality), ("check", check)):
+        check_flag(name, flag)
+    if isinstance(groups, str) or not isinstance(groups, Collection):
+        raise ValueError(f"`groups` must be a list of names, got {shown(groups)}; use ('drift',)")
     for name in groups:
         check_name("groups", name, (*GROUPS, *ON_REQUEST))
     args, named = arguments(batch)
@@ -112,10 +118,13 @@ def probe(
                 _check_seen(body, passage)
                 survey = Measurements(body, passage, light=light)
                 if with_gradients:
-                    _add_gradients(survey, training_loss(output, labels, loss))
+                    value = training_loss(output, labels, loss)
+                    _add_gradients(survey, value)
             faithful = same_outputs(plain, output) if check else None
         survey.take(groups)
         facts = _facts(passage, args, named) | _of_output(output, passage.valid_mask)
+        if with_gradients:
+            facts["loss"] = float(value.detach())
         if "energy.dirichlet" in survey.series:
             facts["energy_rises"] = energy.rises(survey.series["energy.dirichlet"].finite())
         if layers and "coupling" in groups:
@@ -126,7 +135,8 @@ def probe(
         if baseline:
             survey.attempt("baseline", partial(add_baseline, survey, args, named, groups))
         if causality:
-            _add_leak(survey, facts, args, named, trials=1 if light else 5)
+            large = sum(each.numel() for each in model.parameters()) > LARGE
+            _add_leak(survey, facts, args, named, trials=1 if light else 2 if large else 5)
     if not with_gradients:
         survey.missing["gradient"] = "no loss given: pass labels= or a loss function"
     return _trajectory(survey, facts, faithful, began)
@@ -226,7 +236,14 @@ def _of_output(output: Any, mask: Tensor | None) -> dict[str, Any]:
     rows = logits.flatten(0, -2)
     size = float(rows.square().mean().sqrt())
     spread = float((rows - rows.mean(dim=0)).square().mean().sqrt())
-    return {"logits": {"size": size, "spread": spread / size if size > 0 else 0.0}}
+    headed = isinstance(output, Tensor) or isinstance(getattr(output, "logits", None), Tensor)
+    return {
+        "logits": {
+            "size": size,
+            "spread": spread / size if size > 0 else 0.0,
+            "width": rows.shape[-1] if headed else None,
+        }
+    }
 
 
 def _is_constant(values: Iterable[Any], mask: Tensor | None) -> bool:
@@ -302,14 +319,14 @@ def _trajectory(
         facts["repeats"] = faithful
     if faithful is None:
         survey.missing["self-check"] = "the model's output holds no tensor, or none was requested"
+    if faithful is False:
+        notes.append(
+            "the probed outputs differ from the unprobed: the model does not repeat itself"
+        )
     if body.causal is None and facts.get("found_causal") is False:
         notes.append(
             "a site sees its future, and the family does not forbid it; if it must "
             "not, this is a leak: set causal=True in its description"
-        )
-    if faithful is False:
-        notes.append(
-            "the probed outputs differ from the unprobed: the model does not repeat itself"
         )
     return DepthProfile(
         model=type(body.model).__name__,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from depthpde.doctor.conditions.condition import Symptom
 from depthpde.doctor.thresholds import Grade, Threshold
@@ -52,6 +53,37 @@ class HealthVerdict:
         1 + log(value / watch) / log(ill / watch),    linear where a limit is not positive
         """
         return severity(self.threshold, self.value)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON, with the limits the grade rests on."""
+        limit = self.threshold
+        return {
+            "condition": str(self.condition),
+            "row": limit.row,
+            "grade": self.grade.value,
+            "value": self.value if math.isfinite(self.value) else None,
+            "evidence": self.evidence,
+            "where": self.symptom.where,
+            "component": self.component,
+            "severity": round(self.severity, 4),
+            "sign": limit.sign,
+            "worse": limit.worse,
+            "watch": limit.watch,
+            "ill": limit.ill,
+            "healthy": [each if math.isfinite(each) else None for each in limit.healthy],
+            "advice": self.advice,
+            "why": limit.why,
+        }
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> HealthVerdict:
+        """Read what `to_dict` wrote; a value that is not there was not finite."""
+        low, high = (math.nan if each is None else each for each in plain["healthy"])
+        names = ("row", "sign", "worse", "watch", "ill", "advice", "component", "why")
+        limit = Threshold(healthy=(low, high), **{name: plain[name] for name in names})
+        value = math.inf if plain["value"] is None else plain["value"]
+        symptom = Symptom(value, plain["evidence"], plain["where"], plain["component"])
+        return cls(plain["condition"], Grade(plain["grade"]), symptom, limit)
 
 
 def worst_first(verdicts: Sequence[HealthVerdict]) -> tuple[HealthVerdict, ...]:

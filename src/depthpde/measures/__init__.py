@@ -14,4 +14,5 @@ from depthpde.measures import gradient as gradient
 from depthpde.measures import information as information
 from depthpde.measures import lyapunov as lyapunov
 from depthpde.measures import rank as rank
+from depthpde.measures import sliced as sliced
 from depthpde.measures import spectrum as spectrum

@@ -14,6 +14,7 @@ import math
 import torch
 from torch import Tensor
 
+from depthpde.errors import check_mask, check_tensor
 from depthpde.shapes import Mask
 
 
@@ -29,6 +30,7 @@ def entropy(weights: Tensor, seen: Tensor | None = None) -> Tensor:
     Returns:
         [batch, heads]; NaN where no row could be measured.
     """
+    _check_kernel("weights", weights)
     choices = _choices(weights, seen)
     counted = choices > 1
     rows = torch.special.entr(_plain(weights, seen)).sum(dim=-1)
@@ -81,6 +83,7 @@ def doubly_stochastic_gap(weights: Tensor, valid_mask: Mask | None = None) -> Te
     Returns:
         [batch, heads].
     """
+    _check_kernel("weights", weights, valid_mask)
     weights = weights.detach().to(torch.promote_types(weights.dtype, torch.float32))
     if valid_mask is None:
         valid_mask = weights.new_ones(weights.shape[0], weights.shape[-1], dtype=torch.bool)
@@ -97,6 +100,7 @@ def on_first(weights: Tensor, valid_mask: Mask | None = None) -> Tensor:
     Returns:
         [batch, heads]; NaN where no site comes after it.
     """
+    _check_kernel("weights", weights, valid_mask)
     batch, _, length, _ = weights.shape
     valid = weights.new_ones(batch, length, dtype=torch.bool) if valid_mask is None else valid_mask
     first = valid.float().argmax(dim=1)
@@ -113,6 +117,7 @@ def nearest_head(weights: Tensor) -> Tensor:
     Returns:
         [heads]; 0 for a head that has a twin.
     """
+    _check_kernel("weights", weights)
     heads = weights.shape[1]
     apart = weights.new_full((heads, heads), torch.inf)
     for h in range(heads):
@@ -159,7 +164,20 @@ def _mean(rows: Tensor, counted: Tensor) -> Tensor:
     return torch.where(counted, rows, 0.0).sum(dim=-1) / counted.sum(dim=-1)
 
 
+def _check_kernel(name: str, weights: Tensor, valid_mask: Mask | None = None) -> None:
+    check_tensor(name, weights)
+    if weights.ndim != 4 or weights.shape[2] != weights.shape[3] or not weights.is_floating_point():
+        raise ValueError(
+            f"`{name}` must be floating-point [batch, heads, length, length], got {weights.dtype} "
+            f"{list(weights.shape)}; give the softmax of one layer"
+        )
+    if valid_mask is not None:
+        check_mask("valid_mask", valid_mask, weights[:, 0])
+
+
 def _check_alike(first: Tensor, second: Tensor) -> None:
+    for name, each in (("first", first), ("second", second)):
+        check_tensor(name, each)
     if first.shape != second.shape:
         raise ValueError(
             f"`second` must have the shape of `first`, {list(first.shape)}, got "

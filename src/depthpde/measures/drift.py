@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 from torch.linalg import vector_norm
 
+from depthpde.errors import check_field
 from depthpde.measures.tokens import (
     check_same_shape,
     mean_over_sites,
@@ -74,6 +75,8 @@ def linear_cka(u: Field, v: Field, valid_mask: Mask | None = None) -> Tensor:
     Returns:
         A scalar over all real tokens; NaN for a constant field.
     """
+    check_field("u", u)
+    check_field("v", v)
     if u.shape[:2] != v.shape[:2]:
         raise ValueError(
             f"`v` must have the sites of `u`, {list(u.shape[:2])}, got {list(v.shape[:2])}; "
@@ -137,5 +140,5 @@ def _centred_tokens(u: Field, valid_mask: Mask | None) -> Tensor:
 def _without_mean(u: Tensor, tokens: Tensor) -> Tensor:
     """Take the mean token away; what rounding leaves of a constant field is zero."""
     centred = u - tokens.mean(dim=0)
-    slack = 8 * torch.finfo(u.dtype).eps * tokens.abs().amax() if len(tokens) else 0.0
+    slack = 8 * torch.finfo(u.dtype).eps * tokens.abs().amax() if tokens.numel() else 0.0
     return torch.where(centred.abs() > slack, centred, 0.0)

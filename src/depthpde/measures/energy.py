@@ -104,6 +104,8 @@ def prominence(u: Field, valid_mask: Mask | None = None) -> Tensor:
     """
     u = real_field("u", u, valid_mask)
     tokens = u.flatten(0, 1) if valid_mask is None else u[valid_mask]
+    if not tokens.numel():
+        return tokens.new_full((1,), torch.nan)
     size = tokens.abs()
     middle = size.flatten().median()
     return torch.where(middle > 0, size.max() / middle, torch.nan)[None]

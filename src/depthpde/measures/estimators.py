@@ -37,7 +37,7 @@ def by_neighbours(x: Numbers, y: Numbers, *, k: int = 5) -> float:
     from scipy.spatial import cKDTree
     from scipy.special import digamma
 
-    x, y = _spread(x, 1), _spread(y, 2)
+    x, y = unit_spread(x, 1), unit_spread(y, 2)
     both = np.concatenate((x, y), axis=1)
     distance = cKDTree(both).query(both, k=k + 1, p=np.inf)[0][:, -1]
     inside = np.nextafter(distance, 0)  # strictly nearer than the k-th
@@ -61,7 +61,7 @@ def by_neighbours_of_label(t: Numbers, labels: Labels, *, k: int = 5) -> float:
     from scipy.spatial import cKDTree
     from scipy.special import digamma
 
-    t = _spread(t, 3)
+    t = unit_spread(t, 3)
     tree = cKDTree(t)
     parts = []
     for label in np.unique(labels):
@@ -118,8 +118,13 @@ def _entropy(counts: NDArray[np.int64]) -> float:
     return float(-(shares * np.log(shares)).sum())
 
 
-def _spread(x: Numbers, stream: int) -> Numbers:
-    """Bring every coordinate to unit spread, with a jitter that parts equal numbers."""
+def unit_spread(x: Numbers, stream: int) -> Numbers:
+    """Bring every coordinate to unit spread, with a jitter that parts equal numbers.
+
+    Args:
+        x: [n, dim].
+        stream: Seed of the jitter.
+    """
     size = x.std(axis=0)
     scaled = (x - x.mean(axis=0)) / np.where(size > 0, size, 1.0)
     noise = np.random.default_rng(stream).standard_normal(x.shape)

@@ -9,6 +9,8 @@ and is marked where one fails:
     chance      the same estimate with one side shuffled, whose truth is 0
     recovery    the same estimate on a sample of the same size whose truth is known
     ceiling     I(T; Y) ≤ H(Y)
+
+`information_plane` gives the sliced information beside it (`sliced.py`): it reads all dimensions.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from depthpde.measures.estimators import (
     cells,
     entropy_of_labels,
 )
+from depthpde.measures.sliced import SlicedInformation, sliced_about_label, sliced_between
 
 TOLERANCE = 0.15
 """Nats, and share of the truth, by which an estimator may miss a known value."""
@@ -79,6 +82,10 @@ class PlanePoint:
     """I(X; T)."""
     about_label: Information
     """I(T; Y)."""
+    sliced_input: SlicedInformation | None = None
+    """SI(X; T); None where no slices were asked for. Compare it with that of layer 0, SI(X; X)."""
+    sliced_label: SlicedInformation | None = None
+    """SI(T; Y), likewise."""
 
 
 def compress(u: Tensor, dims: int) -> Numbers:
@@ -183,22 +190,27 @@ def information_plane(
     *,
     estimator: Estimator | str = Estimator.NEIGHBOURS,
     dims: int = 2,
+    slices: int = 32,
 ) -> tuple[PlanePoint, ...]:
-    """Place every layer in the information plane.
+    """Place every layer in the information plane, by an estimate of the whole and by slices.
 
-        (I(X; T_l), I(T_l; Y)),    X the first state
+        (I(X; T_l), I(T_l; Y)) and (SI(X; T_l), SI(T_l; Y)),    X the first state
 
     Args:
         states: One vector for each example, [n, dim], for each layer; the first is the input's.
         labels: [n].
-        estimator: How.
-        dims: Principal components kept.
+        estimator: How the whole is estimated.
+        dims: Principal components kept for it.
+        slices: Random directions of the sliced estimates; 0 leaves these out.
     """
+    x = states[0]
     return tuple(
         PlanePoint(
             layer=layer,
-            about_input=information_between(states[0], state, estimator=estimator, dims=dims),
+            about_input=information_between(x, state, estimator=estimator, dims=dims),
             about_label=information_about_label(state, labels, estimator=estimator, dims=dims),
+            sliced_input=sliced_between(x, state, slices=slices) if slices else None,
+            sliced_label=sliced_about_label(state, labels, slices=slices) if slices else None,
         )
         for layer, state in enumerate(states)
     )

@@ -5,7 +5,8 @@
 Every term is an estimate in one dimension, where neighbours are right, so the whole holds in any
 dimension (Goldfeld & Greenewald 2021). It is 0 exactly if the two are independent. It is *not* the
 mutual information: a direction of many sees a part of it, about 1/dim of what one direction holds,
-so compare SI with SI of the same width alone, such as with SI(X; X).
+so compare SI with SI of the same width alone, such as with SI(X; X). Where features have become
+one, every direction sees all there is: a collapsed layer reads more than one that knows the same.
 
 Each comes with its null and its positive control, made with the same directions:
 
@@ -22,11 +23,7 @@ import numpy as np
 from torch import Tensor
 
 from depthpde.errors import check_positive
-from depthpde.measures.estimators import (
-    Labels,
-    Numbers,
-    by_neighbours_of_label,
-)
+from depthpde.measures.estimators import Labels, Numbers, unit_spread
 from depthpde.seeds import derive
 
 LEAST = 50
@@ -64,7 +61,7 @@ class SlicedInformation:
     """Why the value must not be trusted; empty if no check failed."""
 
     @property
-    def told(self) -> bool:
+    def detected(self) -> bool:
         """Whether the value is beyond its null: there is something."""
         return self.value > self.null + BEYOND * self.null_spread
 
@@ -131,7 +128,7 @@ def sliced_about_label(
 
     def estimate(points: Numbers, classes: Labels) -> Numbers:
         lines = (points @ theta.T).T
-        return np.array([by_neighbours_of_label(each[:, None], classes, k=k) for each in lines])
+        return np.array([_labels_on_a_line(each, classes, k) for each in lines])
 
     values = estimate(sample, classes)
     nulls = [float(estimate(sample, classes[each]).mean()) for each in order]
@@ -170,6 +167,37 @@ def _on_a_line(u: Numbers, v: Numbers, k: int) -> float:
         inside = upper - np.searchsorted(line, each - distance, side="right")
         total += digamma(np.maximum(inside, 1))  # itself at least, where numbers tie
     return float(digamma(k) + digamma(len(u)) - total.mean())
+
+
+def _labels_on_a_line(t: Numbers, classes: Labels, k: int) -> float:
+    """Estimate the information between a number and a label, as `by_neighbours_of_label` does.
+
+    On a sorted line the k nearest of a point are k of its 2k next, so no tree is needed: the
+    distance of the k-th is the least, over the windows of k + 1 points around it, of the farther
+    end. A tenth of the time.
+    """
+    from scipy.special import digamma
+
+    line = unit_spread(t[:, None], 3)[:, 0]
+    every = np.sort(line)
+    parts = []
+    for label in np.unique(classes):
+        own = np.sort(line[classes == label])
+        if len(own) < 2:
+            continue
+        few = min(k, len(own) - 1)
+        distance = np.full(len(own), np.inf)
+        for below in range(few + 1):
+            inside = slice(below, len(own) - few + below)
+            left, right = own[: len(own) - few], own[few:]
+            farther = np.maximum(own[inside] - left, right - own[inside])
+            distance[inside] = np.minimum(distance[inside], farther)
+        reach = np.nextafter(distance, np.inf)
+        upper = np.searchsorted(every, own + reach, side="right")
+        counted = upper - np.searchsorted(every, own - reach, side="left") - 1
+        parts.append(digamma(few) - digamma(len(own)) - digamma(np.maximum(counted, 1)))
+    found = np.concatenate(parts)
+    return float(digamma(len(found)) + found.mean())
 
 
 def _directions(random: np.random.Generator, count: int, dim: int) -> Numbers:

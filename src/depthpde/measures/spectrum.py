@@ -21,6 +21,10 @@ from depthpde.measures.tokens import num_tokens, real_field
 from depthpde.operators.energy import cosine_transform
 from depthpde.shapes import Field, Mask
 
+EXACT = 2**18
+"""Entries up to which the whole spectrum of a matrix is computed to know its largest value."""
+BLOCK, PRODUCTS = 8, 12
+
 
 def qk_spectrum(query: Tensor, key: Tensor, heads: int, *, key_heads: int | None = None) -> Tensor:
     """Give the singular values of every head's bilinear form of scores.
@@ -70,6 +74,28 @@ def ov_spectrum(
 def weight_spectrum(weight: Tensor) -> Tensor:
     """Give the singular values of a matrix, from the largest to the smallest."""
     return svdvals(_matrix("weight", weight))
+
+
+def largest_singular_value(weight: Tensor) -> float:
+    """Give the largest singular value of a matrix: exactly, or of a large one to a thousandth.
+
+        K = [B, (WWᵀ)B, …, (WWᵀ)^q B],   σ₁ ≈ σ₁(Qᵀ W),   Q an orthonormal basis of K
+
+    A block of random columns and a few products with it (block Krylov) instead of the whole
+    spectrum: linear in the entries. Never above the true value.
+
+    Args:
+        weight: The matrix, [out, in].
+    """
+    matrix = _matrix("weight", weight)
+    if matrix.numel() <= EXACT or min(matrix.shape) <= BLOCK * (PRODUCTS + 1):
+        return float(svdvals(matrix)[0])
+    draw = torch.Generator().manual_seed(0)
+    block = torch.randn(matrix.shape[1], BLOCK, generator=draw).to(matrix)
+    parts = [qr(matrix @ block).Q]
+    for _ in range(PRODUCTS):
+        parts.append(qr(matrix @ (matrix.mT @ parts[-1])).Q)
+    return float(svdvals(qr(torch.cat(parts, dim=1)).Q.mT @ matrix)[0])
 
 
 def band_shares(u: Field, valid_mask: Mask | None = None, *, num_bands: int = 4) -> Tensor:

@@ -33,8 +33,10 @@ def real_tokens(u: Field, valid_mask: Mask | None) -> Tensor:
 
 def num_tokens(u: Field, valid_mask: Mask | None) -> Tensor:
     """Count the real tokens of each sequence, [batch]."""
+    check_field("u", u)
     if valid_mask is None:
         return torch.full(u.shape[:1], u.shape[1], device=u.device)
+    check_mask("valid_mask", valid_mask, u)
     return valid_mask.sum(dim=1)
 
 
@@ -55,6 +57,8 @@ def mean_over_batch(values: Tensor) -> float:
 
 def check_same_shape(u: Field, v: Field) -> None:
     """Refuse two fields that cannot be compared site by site."""
+    check_field("u", u)
+    check_field("v", v)
     if u.shape != v.shape:
         raise ValueError(
             f"`v` must have the shape of `u`, {list(u.shape)}, got {list(v.shape)}; "

@@ -1,13 +1,15 @@
 """Every check on a small model, healthy and with the fault it is for; nothing is left changed."""
 
 import copy
+from dataclasses import replace
 
 import pytest
 import torch
 
-from depthpde.doctor.checks.components import component_of
+from depthpde.doctor.checks.components import component_of, component_of_weight
 from depthpde.doctor.checks.inspection import inspect_weights
 from depthpde.doctor.checks.motion import Motion
+from depthpde.doctor.checks.start import start_facts
 from depthpde.doctor.conditions.condition import Condition
 from depthpde.doctor.diagnosis import diagnose
 from depthpde.doctor.model_map import model_map
@@ -71,6 +73,59 @@ def big_epsilon(model):
     model.encoder.blocks[1].attention_norm.eps = 10.0
 
 
+def epsilon_above_usual(model):
+    model.encoder.blocks[0].attention_norm.eps = 0.05
+
+
+def scaled_residual(model):
+    block = model.encoder.blocks[1]
+    block.register_forward_hook(lambda m, args, out: out + args[0])
+
+
+def clipped(model):
+    model.encoder.blocks[0].register_forward_hook(lambda m, args, out: out.clamp(-1, 1))
+
+
+def dropped_stream(model):
+    model.encoder.blocks[1].register_forward_hook(
+        lambda m, args, out: torch.nn.functional.dropout(out, 0.3, m.training)
+    )
+
+
+def half_inside(model):
+    model.encoder.blocks[0].attention.register_forward_hook(lambda m, args, out: out.half().float())
+
+
+def bounded(model):
+    model.encoder.blocks[1].reaction.activation = torch.tanh
+
+
+def moved_gains(model):
+    norm = model.encoder.blocks[1].reaction_norm
+    norm.weight.add_(0.01 * torch.randn(norm.weight.shape)).mul_(0.5)
+
+
+def moved_shifts(model):
+    norm = model.encoder.blocks[0].reaction_norm
+    norm.bias.add_(0.01 * torch.randn(norm.bias.shape) + 0.7)
+
+
+def scaled_reaction(model):
+    for block in model.encoder.blocks:
+        block.reaction.enter.weight.mul_(5)
+        block.reaction.out.weight.mul_(5)
+
+
+def repeated(model):
+    table = next(each for name, each in model.named_parameters() if name.endswith("sites"))
+    table[7:] = table[6]
+
+
+def wider(model):
+    head = torch.nn.Linear(model.head.in_features, model.head.out_features + 2)
+    model.head = head
+
+
 def noisy(model):
     model.encoder.blocks[0].register_forward_hook(lambda m, a, out: out + torch.randn_like(out))
 
@@ -83,6 +138,17 @@ FAULTS = [
     (loosen, Condition.FROZEN),
     (big_epsilon, Condition.NORM_EPSILON),
     (noisy, Condition.UNREPEATABLE),
+    (epsilon_above_usual, Condition.LARGE_EPSILON),
+    (scaled_residual, Condition.BLOCK_SUM),
+    (clipped, Condition.BLOCK_SUM),
+    (dropped_stream, Condition.DROPOUT),
+    (half_inside, Condition.PRECISION),
+    (bounded, Condition.ACTIVATION),
+    (moved_gains, Condition.NORM_SHIFT),
+    (moved_shifts, Condition.NORM_SHIFT),
+    (scaled_reaction, Condition.SIZES),
+    (repeated, Condition.REPEATED),
+    (wider, Condition.WIDTH),
 ]
 
 
@@ -166,3 +232,80 @@ def test_the_row_of_padding_of_a_tied_head_is_not_empty(patient):
         model.transformer.wte.weight[1] = 0
     names = [each["name"] for each in inspect_weights(model_map(model))]
     assert names == ["transformer.wte.weight", "lm_head.weight"]
+
+
+def in_the_kernel(change):
+    """Let attention of a BERT call `change(kernel, …)` in the place of torch's kernel."""
+    patient = bert(CASE, attention_probs_dropout_prob=0.1)
+    for block in patient.model.bert.encoder.layer:
+        inner = block.attention.self.forward
+
+        def forward(*args, inner=inner, module=block.attention.self, **named):
+            real = torch.nn.functional.scaled_dot_product_attention
+            torch.nn.functional.scaled_dot_product_attention = change(real, module)
+            try:
+                return inner(*args, **named)
+            finally:
+                torch.nn.functional.scaled_dot_product_attention = real
+
+        block.attention.self.forward = forward
+    return patient
+
+
+def verdict_of(patient, condition):
+    said = diagnose(patient.model, patient.batch, baseline=False)
+    return next(each for each in said.verdicts if each.condition == condition)
+
+
+def test_dropout_that_the_module_does_not_declare_and_on_scores_are_told_apart():
+    def another_rate(real, module):
+        return lambda q, k, v, **rest: real(
+            q, k, v, **rest | {"dropout_p": 0.4 if module.training else 0.0}
+        )
+
+    def on_scores(real, module):
+        def kernel(q, k, v, attn_mask=None, **rest):
+            scores = torch.nn.functional.dropout(q @ k.mT, 0.1, module.training)
+            return torch.softmax(scores / q.shape[-1] ** 0.5 + (attn_mask or 0), dim=-1) @ v
+
+        return kernel
+
+    found = verdict_of(in_the_kernel(another_rate), Condition.DROPOUT)
+    assert (found.grade.value, found.component) == ("ill", "kernel")
+    assert found.value == pytest.approx(0.4)
+    patient = in_the_kernel(on_scores)
+    ids = patient.batch["input_ids"].clamp_min(1)
+    found = verdict_of(replace(patient, batch={"input_ids": ids}), Condition.DROPOUT)
+    assert (found.grade.value, found.component) == ("ill", "score")
+    assert verdict_of(bert(CASE), Condition.DROPOUT).grade.value == "healthy"
+
+
+def test_a_new_head_on_blocks_that_learned_is_watched_and_ill_at_chance():
+    patient = classifier(CASE)
+    with torch.no_grad():
+        for name, weight in patient.model.named_parameters():
+            if name.endswith("bias"):
+                weight.fill_(0.0 if name.startswith("head") else 0.01)
+        patient.model.head.weight.mul_(1e-3)
+    assert verdict_of(patient, Condition.UNTRAINED).grade.value == "watch"
+    said = diagnose(patient.model, patient.batch, labels=patient.labels, baseline=False)
+    assert Condition.UNTRAINED in said.conditions
+
+
+def test_a_class_that_cannot_be_made_anew_has_no_sizes_to_compare():
+    assert start_facts(model_map(torch_encoder(CASE, norm_first=True).model)) is None
+
+
+def test_what_attention_holds_itself_is_q_k_v_and_a_table_of_sites_positions():
+    body = model_map(torch_encoder(CASE, norm_first=True).model)
+    found = {component_of_weight(body, name) for name, _ in body.model.named_parameters()
+             if "in_proj" in name}  # fmt: skip
+    assert found == {"q, k, v"}
+    assert component_of_weight(body, "sites") == "positions"
+
+
+def test_a_term_that_adds_nothing_is_no_fault_of_the_sum(patient):
+    model = copy.deepcopy(patient.model)
+    value = model.get_parameter("encoder.blocks.0.attention.value.weight")
+    value.data.zero_()
+    assert Condition.BLOCK_SUM not in conditions(model, patient.batch)

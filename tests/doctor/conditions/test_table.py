@@ -1,7 +1,9 @@
 """Every condition on profiles made by hand: its number, its place, and what it says when unread."""
 
 import math
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -85,7 +87,6 @@ def test_a_plain_profile_is_healthy_in_all():
 
 ILL = [
     (Condition.NOT_FINITE, {"series": {"energy.peak": [1.0, 1.0, 7e4]}}),
-    (Condition.STREAM, {"series": {"energy.size": [1.0, 4.0, 16.0]}}),
     (Condition.LOGITS, {"series": {"attention.logit": [[2.0, 1.0], [3.0, 4000.0]]}}),
     (Condition.BLIND_HEADS, {"series": {"attention.logit": [[0.0, 0.0], [3.0, 4.0]]}}),
     (Condition.TIED_HEADS, {"series": {"attention.twin": [[0.0, 0.0], [0.2, 0.2]]}}),
@@ -108,6 +109,15 @@ ILL = [
 def test_an_illness_is_ill(condition, changes):
     assert grade(condition, **changes) == "ill"
     assert grade(condition) == "healthy"
+
+
+def test_a_stream_explodes_where_three_blocks_show_it():
+    sizes = DepthSeries("energy.size", "", (*LABELS, "block 3"), (1.0, 4.0, 16.0, 64.0))
+    whole = made()
+    found = symptoms(replace(whole, series={**whole.series, "energy.size": sizes}))
+    assert found[Condition.STREAM].value == pytest.approx(4.0)
+    assert Thresholds.read().of[Condition.STREAM].grade(4.0).value == "ill"
+    assert "three blocks" in symptoms(whole)[Condition.STREAM]
 
 
 def test_massive_activations_and_sinks_are_watched_and_are_no_collapse():
@@ -179,3 +189,13 @@ def test_what_is_not_measured_says_why():
     assert found[Condition.LOGITS] == "no heads"
     assert isinstance(found[Condition.EMPTY_WEIGHTS], str)
     assert Condition.CACHE not in found
+
+
+def test_every_condition_has_advice_and_a_section_that_explains_it():
+    page = Path(__file__).parents[3] / "docs" / "troubleshooting.md"
+    heads = [each[3:] for each in page.read_text().splitlines() if each.startswith("## ")]
+    anchors = {re.sub(r"[^a-z0-9 -]", "", each.lower()).replace(" ", "-") for each in heads}
+    for condition, limit in Thresholds.read().of.items():
+        assert len(limit.advice) > 20, condition
+        assert limit.why in anchors, condition
+    assert len(heads) >= 10

@@ -78,6 +78,15 @@ class Detector:
         deviations, times, name = moved[0]
         return Alarm(update, name, deviations, times, tuple(each[2] for each in moved[1:]))
 
+    @property
+    def calm(self) -> bool:
+        """Whether every series keeps its trend."""
+        return not any(self._out.values())
+
+    def settle(self) -> None:
+        """Forget what was out of trend, as after a rollback; the trends stay."""
+        self._out.clear()
+
     def _judge(self, name: str, value: float) -> tuple[float, float] | None:
         past = self._past.setdefault(name, deque(maxlen=self.window))
         if not math.isfinite(value):

@@ -30,12 +30,26 @@ def component_of(body: ModelMap, path: str) -> str:
     return _outside(body, module, path)
 
 
+def component_of_weight(body: ModelMap, name: str) -> str:
+    """Name the component of a weight: what attention holds itself is q, k, v.
+
+    Args:
+        body: The model.
+        name: The weight's name in it.
+    """
+    path, _, own = name.rpartition(".")
+    found = component_of(body, path)
+    if found in ("output", "embedding") and any(each in own for each in POSITION_NAMES):
+        return "positions"  # a table that a model holds itself
+    return "q, k, v" if found == "score" else found
+
+
 def _inside(body: ModelMap, block: nn.Module, path: str) -> str:
     if not path:
         return "residual"
     if path.endswith(("drop", "dropout", "dropout1", "dropout2", "drop_path1", "drop_path2")):
         return "residual"
-    root = _attention_root(body)
+    root = attention_root(body)
     if path == root or path.startswith(f"{root}."):
         module = block.get_submodule(path)
         linear = isinstance(getattr(module, "weight", None), Tensor)
@@ -43,7 +57,8 @@ def _inside(body: ModelMap, block: nn.Module, path: str) -> str:
     return "feed-forward"
 
 
-def _attention_root(body: ModelMap) -> str:
+def attention_root(body: ModelMap) -> str:
+    """Give the path of attention in a block, by where its queries are."""
     tap = body.family.values if body.query_key is None else body.query_key.query
     return (body.family.width if tap is None else tap.path).split(".")[0]
 

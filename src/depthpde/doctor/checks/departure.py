@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from depthpde.doctor.checks.attention_change import explain_attention
-from depthpde.doctor.checks.components import component_of
+from depthpde.doctor.checks.components import component_of, component_of_weight
 from depthpde.doctor.model_map import ModelMap, model_map
 from depthpde.insertion.calling import call_model
 from depthpde.insertion.recorder import argument_names
@@ -58,7 +58,7 @@ def _other_parts(body: ModelMap, reference: nn.Module) -> dict[str, Any] | None:
     for name in dict.fromkeys((*theirs, *ours)):
         path = name.rpartition(".")[0]
         known = path in dict(body.model.named_modules())
-        component = component_of(body, path) if known else ""
+        component = component_of_weight(body, name) if known else ""
         if name not in ours:
             return _said(1.0, path, component, f"{name} is no parameter of the model any more")
         if name not in theirs:
@@ -237,7 +237,7 @@ def _weights(body: ModelMap, reference: nn.Module) -> dict[str, Any]:
     if size == 0.0:
         return _said(0.0, "", "", "")
     text = f"{what} {worst} moved {size:.2g} × as far as weights usually did"
-    return _said(size, path, component_of(body, path), text)
+    return _said(size, path, component_of_weight(body, worst), text)
 
 
 def _parts(move: Tensor) -> Iterator[tuple[str, float]]:

@@ -9,11 +9,15 @@ from typing import Any
 from torch import Tensor, nn
 
 from depthpde.doctor.activations import fast_paths_off
+from depthpde.doctor.checks.activation import activation_facts
 from depthpde.doctor.checks.attention_change import explain_alone
 from depthpde.doctor.checks.departure import compare
 from depthpde.doctor.checks.inspection import inspect_learning, inspect_weights
+from depthpde.doctor.checks.operations import operation_facts
 from depthpde.doctor.checks.order import order_facts
+from depthpde.doctor.checks.proportions import proportion_facts
 from depthpde.doctor.checks.single_modules import module_facts
+from depthpde.doctor.checks.start import start_facts
 from depthpde.doctor.depth_profile import DepthProfile, DepthSeries
 from depthpde.doctor.model_map import ModelMap, model_map
 from depthpde.insertion.calling import arguments, quiet
@@ -25,6 +29,9 @@ from depthpde.isolation.audit import audit
 QUESTIONS = ("cache", "memory")
 ROWS = 2
 """How many rows of a batch the questions of isolation are asked with."""
+
+LARGE, SITES = 2 * 10**7, 24
+"""Parameters from which on a model decodes no more sites than these: each step reads them all."""
 
 
 def examine(
@@ -66,8 +73,19 @@ def examine(
                 if finite and "attention" in missing and body.query_key is not None:
                     _try(missing, "scores", lambda: facts.update(
                         otherwise=explain_alone(body, args, named)))  # fmt: skip
+                width = facts.get("logits", {}).get("width")
+                _try(missing, "proportions", lambda: facts.update(proportion_facts(body, width)))
+                _try(missing, "start", lambda: facts.update(start=start_facts(body)))
                 if finite:
+                    few, some = _few_rows(args, named)
                     _try(missing, "order", lambda: facts.update(order_facts(body, args, named)))
+                    _try(
+                        missing,
+                        "operations",
+                        lambda: facts.update(operation_facts(body, few, some)),
+                    )
+                    _try(missing, "activation", lambda: facts.update(
+                        activation=activation_facts(body, few, some)))  # fmt: skip
         if checks and finite and facts.get("repeats") is not False:
             _try(missing, "isolation", lambda: _isolation(facts, model, args, named))
     finally:
@@ -88,9 +106,10 @@ def _isolation(
     facts: dict[str, Any], model: nn.Module, args: tuple[Any, ...], named: dict[str, Any]
 ) -> None:
     """Ask whether padding, a cache or the mode changes what it must not, of a few short rows."""
-    size = next((each.shape[0] for each in (*args, *named.values()) if _is_field(each)), 0)
-    few = tuple(_cut(each, size) for each in args)
-    some = {name: _cut(each, size) for name, each in named.items()}
+    few, some = _few_rows(args, named)
+    if sum(each.numel() for each in model.parameters()) > LARGE:
+        few = tuple(_shorter(each) for each in few)
+        some = {name: _shorter(each) for name, each in some.items()}
     report = audit(model, some if some and not few else few, questions=QUESTIONS)
     facts["isolation"] = {
         each.name: {
@@ -101,6 +120,21 @@ def _isolation(
         }
         for each in report.answers
     }
+
+
+def _few_rows(
+    args: tuple[Any, ...], named: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Give a call with a few rows of its batch."""
+    size = next((each.shape[0] for each in (*args, *named.values()) if _is_field(each)), 0)
+    few = tuple(_cut(each, size) for each in args)
+    return few, {name: _cut(each, size) for name, each in named.items()}
+
+
+def _shorter(value: Any) -> Any:
+    """Cut a row of tokens, or its mask, to the first sites."""
+    tokens = isinstance(value, Tensor) and value.ndim == 2 and not value.is_floating_point()
+    return value[:, :SITES] if tokens else value
 
 
 def _cut(value: Any, batch: int) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from depthpde.doctor.checks.components import component_of
+from depthpde.doctor.checks.components import component_of_weight
 from depthpde.doctor.model_map import ModelMap
 
 ADAPTERS = ("lora", "adapter", "prompt", "depthpde", "placed")
@@ -39,7 +39,7 @@ def inspect_weights(body: ModelMap) -> list[dict[str, Any]]:
                     {
                         "name": f"{path}.{name}".lstrip("."),
                         "module": path,
-                        "component": component_of(body, path),
+                        "component": component_of_weight(body, f"{path}.{name}".lstrip(".")),
                         "share": share,
                         "what": what,
                     }
@@ -108,5 +108,5 @@ def _loose(body: ModelMap) -> list[str]:
 
 
 def _found(body: ModelMap, names: list[str], value: float, why: str) -> dict[str, Any]:
-    component = component_of(body, names[0].rpartition(".")[0]) if names else ""
+    component = component_of_weight(body, names[0]) if names else ""
     return {"names": names, "value": value, "why": why, "component": component}

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from depthpde.doctor.checks.components import component_of
+from depthpde.doctor.checks.components import component_of_weight
 from depthpde.doctor.depth_profile import DepthSeries
 from depthpde.doctor.model_map import ModelMap
 from depthpde.doctor.probe import block_of
@@ -58,7 +58,7 @@ class Motion:
         series: dict[str, DepthSeries] = {}
         if update >= FEWEST and len(still) < len(names):
             share = len(still) / max(1, len(names))
-            component = component_of(self.body, still[0].rpartition(".")[0]) if still else ""
+            component = component_of_weight(self.body, still[0]) if still else ""
             facts["unmoved"] = {
                 "names": still, "share": share, "updates": update, "component": component,
             }  # fmt: skip

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from depthpde.doctor.depth_profile import DepthSeries
 from depthpde.doctor.model_map import ModelMap, linear_weight
 from depthpde.insertion.calling import call_model
+from depthpde.insertion.family import has
 from depthpde.insertion.recorder import Given, Recorder
 
 EPSILONS = ("eps", "variance_epsilon", "epsilon")
@@ -30,9 +31,10 @@ def module_facts(
     dead: dict[str, float] = {}
     silent: list[str] = []
     first: list[dict[str, Any]] = []
+    inner = _inside_terms(body)
     with Recorder() as recorder:
         for name, module in body.model.named_modules():
-            epsilon = _epsilon(module)
+            epsilon = None if id(module) in inner else _epsilon(module)
             if epsilon is not None:
                 recorder.on_return(module, partial(_note_norm, norms, silent, name, epsilon))
             if not finite and name:
@@ -51,6 +53,18 @@ def module_facts(
     words = "share of the feed-forward's units that are zero for every token"
     series = DepthSeries("units.dead", words, tuple(dead), tuple(dead.values()))
     return facts, {"units.dead": series} if dead else {}
+
+
+def _inside_terms(body: ModelMap) -> set[int]:
+    """Find the norms of blocks that do not read the stream: what they read may be small."""
+    on_stream = {
+        id(block.parts.get_submodule(path))
+        for block in body.blocks
+        for path in body.family.norms
+        if has(block.parts, path)
+    }
+    inside = {id(each) for block in body.blocks for each in block.parts.modules()}
+    return inside - on_stream
 
 
 def _epsilon(module: nn.Module) -> float | None:

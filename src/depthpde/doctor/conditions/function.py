@@ -68,6 +68,28 @@ def unrepeatable(seen: DepthProfile) -> Symptom | str:
     return Symptom(0.0 if found else 1.0, text)
 
 
+def dropout(seen: DepthProfile) -> Symptom | str | None:
+    """Tell whether dropout stands where none belongs, or has another rate than is declared."""
+    found = seen.facts.get("dropout")
+    if found is None:
+        return None
+    text = found["text"] or "dropout stands on terms and weights, at the rates that are declared"
+    return Symptom(found["size"], text, found["where"], found["component"])
+
+
+def precision(seen: DepthProfile) -> Symptom | str | None:
+    """Tell whether an operation has fewer digits than the weights."""
+    if "low_precision" not in seen.facts:
+        return None
+    found = seen.facts["low_precision"]
+    if found is None:
+        return Symptom(0.0, "no operation has fewer digits than the weights")
+    text = (
+        f"{found['where']} computes in {found['format']} ({found['operation']}), the weights do not"
+    )
+    return Symptom(1.0, text, found["where"], found["component"])
+
+
 def _isolation(seen: DepthProfile, question: str) -> Symptom | str | None:
     found = seen.facts.get("isolation", {}).get(question)
     if found is None:

@@ -3,6 +3,7 @@
 not finite            the largest number on the way, against the largest its format holds
 stream explosion      by how much a block in the middle multiplies the size of the stream
 massive activations   the largest |u| against the median, over the middle half of the depth
+other block sum       what a block hands on, against its input and its terms, or its last norm
 redundant blocks      the least that a block changes, ‖u_l − u_{l−1}‖ / ‖u_{l−1}‖
 output-logit drift    the root mean square of the logits
 constant output       how much the output differs between inputs
@@ -16,6 +17,9 @@ from itertools import pairwise
 
 from depthpde.doctor.conditions.condition import Symptom
 from depthpde.doctor.depth_profile import DepthProfile
+
+ROUNDING = 1e-4
+"""A relative difference of float32 that sums in another order make."""
 
 
 def not_finite(seen: DepthProfile) -> Symptom | str:
@@ -38,10 +42,10 @@ def not_finite(seen: DepthProfile) -> Symptom | str:
 def explosion(seen: DepthProfile) -> Symptom | str:
     """Find the growth of the stream by block: the median, the first block left out."""
     sizes = [value for _, value in seen["energy.size"].singles()] if "energy.size" in seen else []
-    if len(sizes) < 3 or min(sizes) <= 0:
-        return "two blocks or more are needed to tell growth by depth"
+    if len(sizes) < 4 or min(sizes) <= 0:
+        return "three blocks or more are needed to tell growth by depth"
     steps = [b / a for a, b in pairwise(sizes[1:])]
-    growth = statistics.median(steps)
+    growth = statistics.median_low(steps)
     worst = max(range(len(steps)), key=steps.__getitem__)
     text = f"a block multiplies the stream by {growth:.2g}; {sizes[0]:.2g} → {sizes[-1]:.2g} in all"
     return Symptom(growth, text, f"block {worst + 2}")
@@ -60,6 +64,19 @@ def massive(seen: DepthProfile) -> Symptom | str:
     channels = seen.facts.get("massive_channels", 0)
     text = f"largest |u| is {value:.3g} × the median through the middle of the depth"
     return Symptom(value, text + f", in {channels} channels" * bool(channels), block)
+
+
+def block_sum(seen: DepthProfile) -> Symptom | str | None:
+    """Find the block that hands on something else than u + A + F, or than its last norm gives."""
+    found = seen.facts.get("sum")
+    if found is None:
+        return None
+    if found["gap"] < ROUNDING:
+        return Symptom(found["gap"], "every block hands on its input and its terms")
+    scaled = abs(found["times"] - 1.0) > ROUNDING
+    what = f"its input ×{found['times']:.3g}" if scaled else "something else than its terms make"
+    text = f"{found['where']} hands on {what}, off by {found['gap']:.2g} of the stream"
+    return Symptom(found["gap"], text, found["where"])
 
 
 def redundant(seen: DepthProfile) -> Symptom | str:

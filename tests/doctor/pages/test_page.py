@@ -8,7 +8,7 @@ import pytest
 
 from depthpde.doctor.depth_profile import DepthProfile, DepthSeries
 from depthpde.doctor.diagnosis import diagnose
-from depthpde.doctor.page import render_page
+from depthpde.doctor.pages.page import render_page
 from doctor.patients import classifier
 from doctor.zoo import NO_RESIDUAL, VALIDATION
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from depthpde.doctor.depth_profile import DepthProfile, format_number, numbers
-from depthpde.doctor.picture import model_picture
+from depthpde.doctor.pages.picture import model_picture
 from depthpde.doctor.thresholds import Grade, Threshold
 from depthpde.doctor.verdict import HealthVerdict, one_a_row, worst_grade
 from depthpde.pages.figures.curves import Line, curves
@@ -32,6 +32,27 @@ TICKS = 9
 """Labels along the bottom of a figure; with more blocks than this only some are named."""
 LOOKS = (("ours", "solid"), ("other", "dotted"))
 """Role and dash of the measures that share a figure."""
+
+MEASURES: tuple[tuple[str, tuple[str, ...], bool], ...] = (
+    ("Likeness to the input", ("drift.centred_cosine", "drift.cosine"), False),
+    ("Differences between tokens", ("rank.residual",), False),
+    ("Gradient on the stream, against the last block's", ("gradient.amplification",), True),
+    ("Roughness along the sequence", ("energy.smoothness",), False),
+    (
+        "What each term adds, against how the stream varies",
+        ("drift.attention_share", "drift.ffn_share"),
+        True,
+    ),
+    ("Size of the field", ("energy.size",), True),
+    (
+        "Order of diffusion and attention: commutator",
+        ("coupling.frozen", "coupling.nonlinear"),
+        False,
+    ),
+)
+"""What is drawn by depth: title, series, whether the side is logarithmic."""
+ILL_LINES = {"rank.residual": "rank"}
+"""Series whose figure shows where a row of the verdicts is ill."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +77,16 @@ def render_page(
     """
     figures, grade = _figures(seen, verdicts), worst_grade(verdicts)
     return render_document(
-        "depthpde.doctor",
+        "depthpde.doctor.pages",
         "doctor.html",
-        style=read_text("depthpde.doctor", "doctor.css"),
+        style=read_text("depthpde.doctor.pages", "doctor.css"),
         head=head,
         seen=seen,
         grade=grade.value,
         summary=SUMMARY[grade],
         rows=[each for each in one_a_row(verdicts) if each.grade is not Grade.HEALTHY],
         fine=[each for each in one_a_row(verdicts) if each.grade is Grade.HEALTHY],
-        picture=_figure("The model", model_picture(seen.blocks, verdicts), ""),
+        picture=picture("The model", seen.blocks, verdicts),
         healthy_range=healthy_range,
         all=verdicts,
         unmeasured=by_reason(unmeasured),
@@ -93,20 +114,11 @@ def healthy_range(limit: Threshold) -> str:
 
 def _figures(seen: DepthProfile, verdicts: Sequence[HealthVerdict]) -> list[DoctorFigure]:
     limits = {each.threshold.row: each.threshold for each in verdicts}
-    found = [
-        _lines(seen, "Likeness to the input", ("drift.centred_cosine", "drift.cosine")),
-        _lines(seen, "Differences between tokens", ("rank.residual",), ill=limits.get("rank")),
-        _heads(seen),
-        _lines(seen, "Gradient on the stream, against the last block's",
-               ("gradient.amplification",), log=True),
-        _lines(seen, "Roughness along the sequence", ("energy.smoothness",)),
-        _lines(seen, "What each term adds, against how the stream varies",
-               ("drift.attention_share", "drift.ffn_share"), log=True),
-        _lines(seen, "Size of the field", ("energy.size",), log=True),
-        _lines(seen, "Order of diffusion and attention: commutator",
-               ("coupling.frozen", "coupling.nonlinear")),
-        _bands(seen),
-    ]  # fmt: skip
+    lines = [
+        _lines(seen, title, names, log=log, ill=limits.get(ILL_LINES.get(names[0], "")))
+        for title, names, log in MEASURES
+    ]
+    found = [*lines[:2], _heads(seen), *lines[2:], _bands(seen)]
     return [each for each in found if each is not None]
 
 
@@ -120,27 +132,50 @@ def _lines(
 ) -> DoctorFigure | None:
     known = [seen[name] for name in names if name in seen]
     lines = [
-        Line(name=each.words, x=range(len(each)), y=_firsts(each.values), role=role, dots=True)
+        Line(name=each.words, x=range(len(each)), y=firsts(each.values), role=role, dots=True)
         for each, (role, _) in zip(known, LOOKS, strict=False)
     ]
-    if not any(_can_be_drawn(y, log) for line in lines for y in line.y):
-        return None
     caption = [f"{dash}: {each.words}" for each, (_, dash) in zip(known, LOOKS, strict=False)]
-    if known[0].baseline is not None:
-        values = _firsts(known[0].baseline)
+    if known and known[0].baseline is not None:
+        values = firsts(known[0].baseline)
         role, name = "baseline", "random network"
         lines.append(Line(name=name, x=range(len(values)), y=values, role=role, dots=True))
         caption.append(f"dashed: {name}")
+    labels = known[0].labels if known else ()
+    return draw_lines(title, lines, labels, "; ".join(caption), log=log, ill=ill)
+
+
+def draw_lines(
+    title: str, lines: list[Line], labels: Sequence[str], caption: str, *,
+    log: bool = False, ill: Threshold | None = None,
+) -> DoctorFigure | None:  # fmt: skip
+    """Draw measures by depth; None where nothing can be drawn.
+
+    Args:
+        title: What the figure is.
+        lines: The measures; the first decides whether there is anything to be seen.
+        labels: The depths.
+        caption: What the lines are.
+        log: Make the side logarithmic.
+        ill: Whose limit is drawn.
+    """
+    if not any(_can_be_drawn(y, log) for line in lines for y in line.y):
+        return None
     svg = curves(
         lines,
         title=title,
         trivial={} if ill is None else {f"ill {SIGNS[ill.worse]}": ill.ill},
         x_label="depth",
-        x_ticks=_ticks(known[0].labels),
+        x_ticks=_ticks(labels),
         log_y=log,
         width=400.0,
     )
-    return _figure(title, svg, "; ".join(caption))
+    return _figure(title, svg, caption)
+
+
+def picture(title: str, blocks: int, verdicts: Sequence[HealthVerdict]) -> DoctorFigure:
+    """Draw the model with what is ill marked."""
+    return _figure(title, model_picture(blocks, verdicts), "")
 
 
 def _heads(seen: DepthProfile) -> DoctorFigure | None:
@@ -197,5 +232,6 @@ def _can_be_drawn(value: float, log: bool) -> bool:
     return math.isfinite(value) and (value > 0 or not log)
 
 
-def _firsts(values: tuple[float | list[float], ...]) -> list[float]:
+def firsts(values: tuple[float | list[float], ...]) -> list[float]:
+    """Give the first number of each value."""
     return [numbers(value)[0] for value in values]

@@ -1,0 +1,1 @@
+"""A diagnosis, and two of them side by side, as pages."""
