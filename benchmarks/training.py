@@ -3,7 +3,8 @@
     python benchmarks/training.py            print the table
     python benchmarks/training.py --check    and exit 1 if a bar is missed
 
-    update     an update at width 64 against one with torch's own dropout and a mask of no padding
+    update     an update at width 64 against one with torch's own dropout and attention and a mask
+               of no padding
     whole      the same over a run of updates and evaluations, in tokens a second
     step       an update of `train` against the same update in a loop written by hand
     buckets    real tokens a second with length buckets against padding to the longest
@@ -41,6 +42,7 @@ from torch.nn import functional as F
 import depthpde as dp
 from depthpde.data.batching import Part
 from depthpde.layers import stabilizer
+from depthpde.operators import fused_attention
 from depthpde.training import evaluate as evaluation
 
 ROOT = Path(__file__).parents[1]
@@ -140,6 +142,7 @@ def _plain() -> Iterator[None]:
     """Train as the package did before: the reference that the tests compare with as well."""
     with (
         patch.object(stabilizer, "dropout", F.dropout),
+        patch.object(fused_attention, "supports", lambda *_, **__: False),
         patch.object(evaluation, "_unless_full", lambda given: given),
     ):
         yield

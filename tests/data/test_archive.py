@@ -80,7 +80,7 @@ def test_refuses_a_zip_of_many(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as packed:
         packed.writestr("one", b"1")
         packed.writestr("two", b"2")
-    with pytest.raises(ValueError, match=r"a\.zip must hold one file of at most 2 GB, got 2 files"):
+    with pytest.raises(ValueError, match=r"a\.zip.*most 2 GB, got 2 files"):
         decompressed(tmp_path / "a.zip")
 
 

@@ -80,7 +80,7 @@ def test_arrays_of_an_older_recipe_are_refused(tmp_path: Path, monkeypatch) -> N
     prepare("listops-mini", out=tmp_path)
     newer = dataclasses.replace(TASKS["listops-mini"], generator=99)
     monkeypatch.setitem(TASKS, "listops-mini", newer)
-    with pytest.raises(ValueError, match="must come from version 99 of its recipe, got 2; run: d"):
+    with pytest.raises(ValueError, match=r"must.*version 99 of its recipe, got 2; run: d"):
         load("listops-mini", "train", out=tmp_path)
     (why,) = verify(tmp_path)["listops-mini"]
     assert "comes from version" in why
@@ -120,7 +120,7 @@ def test_verifying_refuses_a_task_or_protocol_that_nobody_knows(tmp_path: Path) 
 def test_unknown_names_are_refused_with_the_nearest(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"`task` must be one of .* did you mean 'listops-mini'"):
         prepare("listopsmini", out=tmp_path)
-    with pytest.raises(ValueError, match="`workers` must be at least 1, got 0"):
+    with pytest.raises(ValueError, match=r"`workers`.*1.*got 0"):
         prepare("listops-mini", out=tmp_path, workers=0)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import depthpde as dp
-from depthpde.data.lookup import find_task, is_source
+from depthpde.data.lookup import find_anywhere, find_task, is_source
 
 MODULE = """
 import numpy as np, depthpde as dp
@@ -78,3 +78,8 @@ def test_an_array_of_objects_is_refused(here):
     (here / "odd" / "x.npy").write_bytes(b"no array")
     with pytest.raises(ValueError, match=r"x\.npy"):
         find_task("", str(here / "odd"))
+
+
+def test_a_folder_is_found_from_another_folder(here):
+    assert find_anywhere("my_tasks_module:make") == "my_tasks_module:make"
+    assert find_anywhere("data/waves") == str(here / "data" / "waves")

@@ -72,5 +72,5 @@ def test_pairs_and_language_are_shown(tmp_path: Path) -> None:
 
 def test_refuses_an_index_beyond_the_split(tmp_path: Path) -> None:
     folder = make(tmp_path / "x", EXPRESSION)
-    with pytest.raises(ValueError, match="`index` must lie in 0 … 0, the examples of train, got 1"):
+    with pytest.raises(ValueError, match=r"`index`.*0.*0.*got 1"):
         exhibit(folder, "train", 1)

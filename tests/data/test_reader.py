@@ -39,7 +39,7 @@ def test_a_folder_without_manifest_is_not_prepared(tmp_path: Path) -> None:
 
 def test_refuses_a_manifest_of_another_version(folder: Path) -> None:
     change(folder, format=99)
-    with pytest.raises(ValueError, match=r"manifest\.json must be of format 1, got 99; run: dep"):
+    with pytest.raises(ValueError, match=r"manifest\.json.*format 1, got 99; run: dep"):
         read_manifest(folder)
 
 
@@ -77,7 +77,7 @@ def test_refuses_a_file_of_another_size(folder: Path) -> None:
 
 
 def test_refuses_a_missing_file_and_an_unknown_split(folder: Path) -> None:
-    with pytest.raises(ValueError, match="`split` must be one of train, got 'trian'"):
+    with pytest.raises(ValueError, match=r"`split`.*got 'trian'"):
         read_split(folder, "trian")
     (folder / "train.labels.u8").unlink()
     with pytest.raises(FileNotFoundError, match=r"train\.labels\.u8 is missing; run: depthpde"):

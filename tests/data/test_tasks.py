@@ -42,15 +42,11 @@ def test_refuses_a_task_that_contradicts_itself() -> None:
         "name": "x", "title": "x", "family": "x", "kind": TaskKind.IMAGE, "vocabulary": 2,
         "classes": 2, "recipe": TASKS["mnist"].recipe, "splits": {"train": 1},
     }  # fmt: skip
-    with pytest.raises(
-        ValueError, match=r"`grid` must have as many pixels as `length`, got \(2, 3"
-    ):
+    with pytest.raises(ValueError, match=r"`grid`.*as `length`, got \(2, 3"):
         Task(**given, length=5, grid=(2, 3))
-    with pytest.raises(ValueError, match="`length` must be at least 1, got 0"):
+    with pytest.raises(ValueError, match=r"`length`.*1.*got 0"):
         Task(**given, length=0)
-    with pytest.raises(
-        ValueError, match="`splits` must be one of train, validation, test, got 'va"
-    ):
+    with pytest.raises(ValueError, match=r"`splits`.*got 'va"):
         Task(**given | {"splits": {"val": 1}}, length=5)
 
 

@@ -19,6 +19,13 @@ def test_schemes_keep_their_order_on_a_transformer(folders):
     stiff = {row["scheme"]: row for row in list(findings.tables.values())[1]}
     assert float(stiff["euler"]["log10 energy ratio"]) > 2
     assert float(stiff["backward_euler"]["log10 energy ratio"]) < 1
+    chosen = list(findings.tables.values())[2]
+    assert {row["method"] for row in chosen} == {"auto", "bosh3", "dopri5", "tsit5"}
+    for method in ("auto", "tsit5"):
+        loose, _, tight = (float(r["distance"]) for r in chosen if r["method"] == method)
+        assert tight < 1e-4 < 1 > loose > tight
+    stated = float(findings.notes[0].rpartition(" ")[2])
+    assert 0 < stated < 1e-7
 
 
 def stored(claim, interval):

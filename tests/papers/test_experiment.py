@@ -20,12 +20,12 @@ def test_a_scale_has_its_own_number_of_seeds_and_tasks_can_be_chosen():
 
 
 def test_refuses_other_tasks_where_its_own_are_the_question():
-    with pytest.raises(ValueError, match="`--tasks` must be left out for stabilization, got text"):
+    with pytest.raises(ValueError, match=r"`--tasks`.*got text"):
         EXPERIMENTS["stabilization"].plan(tasks=["text"])
 
 
 def test_refuses_to_plan_runs_where_a_machine_is_measured():
-    with pytest.raises(ValueError, match="`NAME` must be an experiment with runs, got efficiency"):
+    with pytest.raises(ValueError, match=r"`NAME`.*got efficiency"):
         EXPERIMENTS["efficiency"].plan()
 
 

@@ -36,6 +36,14 @@ IDS = {
     "medium": ("b40465700161fd5d", "627905bcfd3b370d", "627905bcfd3b370d"),
     "noise": ("821e2ab1173b229a", "f34b21fe67960160", "f34b21fe67960160"),
     "few-data": ("794a162fe3a24fa9", "37b7bb21d8329b3f", "37b7bb21d8329b3f"),
+    "six-blocks": ("c021734fe4c5d0b9", "c65d8b48f3f87351", "c65d8b48f3f87351"),
+    "depth-map": ("088901177fd083cb", "2664025e0e7fd500", "2664025e0e7fd500"),
+    "schemes": ("8262ce22dd92d3cb", "9f16395fcc91f082", "9f16395fcc91f082"),
+    "resolution": ("f32682bba6c9b954", "dad5b6f6024c1c11", "dad5b6f6024c1c11"),
+    "length": ("b3cb3a1c7721371e", "3f587774c5418986", "3f587774c5418986"),
+    "recall": ("ac108918b1631766", "0a8edb0b46d4ac59", "0a8edb0b46d4ac59"),
+    "locality": ("8e607fb1cadaf157", "c842c3831759a246", "c842c3831759a246"),
+    "rivals": ("6c817819090795fe", "fb3e3734d370fe9c", "fb3e3734d370fe9c"),
 }
 """Name → digest of every cell of its plan at each scale, and of the id of its run."""
 

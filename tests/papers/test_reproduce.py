@@ -65,7 +65,7 @@ def test_runs_that_fail_are_told_and_nothing_is_judged(place):
 
 
 def test_runs_that_wait_are_told_and_weights_are_not_judged(place):
-    with pytest.raises(ValueError, match=r"must hold all 1 runs .* got 0, 1 wait for their data"):
+    with pytest.raises(ValueError, match=r"must hold all 1 runs .* got 0, 1.*their data"):
         reproduce(STANDARD, place, compute=lambda plan: SweepOutcome(waiting=1))
 
 
@@ -75,18 +75,18 @@ def test_refuses_to_answer_by_a_part_of_what_is_recorded(tmp_path):
     message = "`seeds` must be no fewer than .* holds for 'discretization', 4, got 2"
     with pytest.raises(ValueError, match=message):
         reproduce(asked, Folders(tmp_path), scale=Scale.QUICK, seeds=2)
-    with pytest.raises(ValueError, match="'discretization' must go on with the grid in"):
+    with pytest.raises(ValueError, match=r"'discretization'.*grid in"):
         reproduce(asked, Folders(tmp_path), scale=Scale.MINI)
     assert not (tmp_path / "runs").exists()
 
 
 def test_refuses_to_judge_nothing(tmp_path):
-    with pytest.raises(FileNotFoundError, match="must hold runs of 'placement' at this scale"):
+    with pytest.raises(FileNotFoundError, match=r"must.*of 'placement' at this scale"):
         reproduce(EXPERIMENTS["placement"], Folders(tmp_path), scale=Scale.QUICK)
 
 
 def test_what_a_machine_measured_is_read_again(tmp_path):
-    with pytest.raises(FileNotFoundError, match="must hold what was measured; measure it"):
+    with pytest.raises(FileNotFoundError, match=r"must.*measure it"):
         stored_findings(EXPERIMENTS["efficiency"], tmp_path)
 
 
@@ -116,7 +116,7 @@ def test_an_experiment_under_protocol_is_computed_to_a_look_and_judged_by_its_re
     assert reproduce(experiment, place) == first, "from records alone"
     second = reproduce(experiment, place, seeds=2, compute=by(place))
     assert "look 2 of 2 at 2 test seeds" in second.findings.notes[0]
-    with pytest.raises(ValueError, match="that of a look of 'stencil', 1, 2, got 3"):
+    with pytest.raises(ValueError, match=r"that.*of 'stencil', 1, 2, got 3"):
         reproduce(experiment, place, seeds=3, compute=by(place))
 
 
@@ -133,5 +133,5 @@ def test_a_gate_that_fails_is_what_an_experiment_ends_in(place):
 def test_an_interrupted_study_is_not_judged_and_one_without_records_is_refused(place):
     ended = reproduce(under(), place, compute=lambda plan: SweepOutcome(interrupted=True))
     assert (ended.findings, ended.exit_code) == (None, 130)
-    with pytest.raises(FileNotFoundError, match="must hold the tuning runs of 'stencil'"):
+    with pytest.raises(FileNotFoundError, match=r"must.*of 'stencil'"):
         reproduce(under(), place)

@@ -2,8 +2,11 @@
 
 from pathlib import Path
 
+import pytest
+
 from depthpde.papers import depth_limit, discretization
-from depthpde.papers.ablation.variants import STABILIZERS
+from depthpde.papers.ablation.information import sliced_table, where_believed
+from depthpde.papers.ablation.variants import BOTH, STABILIZERS, read_ablation
 from depthpde.papers.stabilization import EXPERIMENT, attention_table
 from depthpde.records.evidence import gather
 from depthpde.records.record import read_grids, read_records
@@ -37,10 +40,15 @@ def test_stabilization_ends_in_its_table(folders):
     assert "Transformer, no residual" in findings.text()
 
 
-def test_attention_moves_less_and_less_where_residuals_are_missing():
+@pytest.fixture(scope="module")
+def committed():
     results = Path(__file__).parents[2] / "results"
     grid = read_grids(results).by_name["stabilization"]
-    rows = {r["variant"]: r for r in attention_table(gather(grid, read_records(results).found))}
+    return gather(grid, read_records(results).found)
+
+
+def test_attention_moves_less_and_less_where_residuals_are_missing(committed):
+    rows = {r["variant"]: r for r in attention_table(committed)}
     assert set(rows) == {f"Transformer, {name}" for name in STABILIZERS}
     both, none = rows["Transformer, both"], rows["Transformer, no residual"]
     assert both["runs"] == 18
@@ -49,3 +57,15 @@ def test_attention_moves_less_and_less_where_residuals_are_missing():
     bare = rows["Transformer, no norm"]
     steps = [f"{k} → {k + 1}" for k in range(1, 6)]
     assert all(float(bare[step]) < float(both[step]) for step in steps)
+
+
+def test_sliced_information_is_there_after_training_and_not_before(committed):
+    found = read_ablation(committed)
+    rows = {
+        row["when"]: row
+        for row in sliced_table(found)
+        if row["stabilizer"] == BOTH and row["layer"] == 6
+    }
+    assert rows["trained"]["beyond its null (T;Y)"] == "6/6"
+    assert rows["untrained"]["beyond its null (T;Y)"] == "0/6"
+    assert "trained models of 144 runs" in where_believed(found)

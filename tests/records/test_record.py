@@ -136,7 +136,7 @@ def test_says_what_is_wrong_with_a_record(tmp_path, file, text, words):
 
 
 def test_says_that_a_folder_holds_no_record(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"config\.json is missing; the folder is not"):
+    with pytest.raises(FileNotFoundError, match=r"config\.json.*is not"):
         read_record(tmp_path)
 
 
@@ -161,7 +161,7 @@ def test_a_grid_that_is_none_is_left_out_and_says_why_when_asked(tmp_path):
     assert told["half.json"].endswith("move it away and the same sweep writes it again")
     with pytest.raises(ValueError, match="must be a grid, but"):
         read_grid(path.parent / "bad.json")
-    with pytest.raises(ValueError, match="must be of format 1, got 0"):
+    with pytest.raises(ValueError, match=r"must.*format 1, got 0"):
         read_grid(path.parent / "old.json")
 
 

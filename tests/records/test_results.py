@@ -6,7 +6,7 @@ import pytest
 
 from depthpde.records.evidence import gather
 from depthpde.records.record import Cell, Grid, write_grid
-from depthpde.records.results import read_results
+from depthpde.records.results import _written, read_results
 from depthpde.records.ungrouped import UNGROUPED
 from report import synthesis
 
@@ -120,9 +120,18 @@ def test_rows_become_a_frame_of_pandas_and_of_polars(shared_results):
         assert list(made["run"]) == list(found.records)
 
 
+def test_a_notebook_shows_the_first_runs_and_escapes_names(results):
+    found = read_results(results)
+    page = found._repr_html_()
+    assert page.count("<tr>") == 1 + min(20, len(found.entries))
+    assert f"<p>{len(found.entries):,} runs" in page
+    assert _written("<script>") == "&lt;script&gt;"
+    assert (_written(None), _written(0.123456)) == ("", "0.1235")
+
+
 def test_a_frame_without_its_library_says_what_to_install(shared_results, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(ValueError, match="pip install pandas"):
+    with pytest.raises(ValueError, match=r"pip install .depthpde\[tables\]"):
         read_results(shared_results).to_pandas()
 
 

@@ -9,44 +9,46 @@ from depthpde.report.grid_section import write_grid_section
 
 
 @pytest.fixture(scope="module")
-def chapters(evidence):
+def sections(evidence):
     return [write_grid_section(evidence)]
 
 
-def test_tables_are_written_in_four_forms(chapters, tmp_path):
-    written = write_tables(chapters, tmp_path, {})
+def test_tables_are_written_in_four_forms(sections, tmp_path):
+    written = write_tables(sections, tmp_path, {})
     forms = [
         f"{name}.{kind}"
         for name in ("placement", "placement-cost")
         for kind in ("csv", "md", "tex", "txt")
     ]
     assert sorted(each.name for each in written) == sorted([*forms, "placement-runs.csv"])
-    assert (tmp_path / "tables" / "placement.txt").read_text() == chapters[0].table.text()
+    assert (tmp_path / "tables" / "placement.txt").read_text() == sections[0].table.text()
 
 
-def test_the_list_of_runs_is_a_table_too(chapters, tmp_path):
-    write_tables(chapters, tmp_path, {})
+def test_the_list_of_runs_is_a_table_too(sections, tmp_path):
+    write_tables(sections, tmp_path, {})
     text = (tmp_path / "tables" / "placement-runs.csv").read_text()
     rows = list(csv.DictReader(text.splitlines()))
-    runs = {run.id for cell in chapters[0].evidence.runs.values() for run in cell.values()}
+    runs = {run.id for cell in sections[0].evidence.runs.values() for run in cell.values()}
     assert {row["run"] for row in rows} == runs
 
 
-def test_parquet_holds_the_numbers_of_the_csv(chapters, tmp_path):
+def test_parquet_holds_the_numbers_of_the_csv(sections, tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet", reason="the tables extra is not installed")
-    write_tables(chapters, tmp_path, {}, parquet=True)
+    write_tables(sections, tmp_path, {}, parquet=True)
     read = parquet.read_table(tmp_path / "tables" / "placement.parquet").to_pylist()
-    assert read == [dict(row) for row in chapters[0].table.tidy]
+    assert read == [dict(row) for row in sections[0].table.tidy]
 
 
-def test_parquet_without_its_library_says_what_to_install(chapters, tmp_path, monkeypatch):
+def test_parquet_without_its_library_says_what_to_install(sections, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ValueError, match=r"`--parquet` needs pyarrow.*pip install pyarrow"):
-        write_tables(chapters, tmp_path, {}, parquet=True)
+    with pytest.raises(
+        ValueError, match=r"`--parquet` needs pyarrow.*pip install .depthpde\[tables\]"
+    ):
+        write_tables(sections, tmp_path, {}, parquet=True)
 
 
-def test_figures_are_files_of_their_own(chapters, tmp_path):
-    written = write_figures(chapters, tmp_path)
+def test_figures_are_files_of_their_own(sections, tmp_path):
+    written = write_figures(sections, tmp_path)
     names = {each.name for each in written}
     assert {
         "placement-diagram.svg", "placement-forest.svg", "placement-forest-by-task.svg",
@@ -58,20 +60,20 @@ def test_figures_are_files_of_their_own(chapters, tmp_path):
         ET.parse(each)
 
 
-def test_pdf_holds_no_clock(chapters):
+def test_pdf_holds_no_clock(sections):
     pytest.importorskip("cairosvg", reason="the paper extra is not installed")
     from depthpde.pages.style import standalone
 
-    figure = standalone(chapters[0].figures["forest"])
+    figure = standalone(sections[0].figures["forest"])
     made = to_pdf(figure)
     assert made.startswith(b"%PDF")
     assert b"(D:19700101000000" in made
     assert made == to_pdf(figure)
 
 
-def test_pdf_goes_beside_each_figure_where_asked_for(chapters, tmp_path):
+def test_pdf_goes_beside_each_figure_where_asked_for(sections, tmp_path):
     pytest.importorskip("cairosvg", reason="the paper extra is not installed")
-    written = write_figures(chapters, tmp_path, pdf=True)
+    written = write_figures(sections, tmp_path, pdf=True)
     kinds = [each.suffix for each in written]
     assert kinds.count(".pdf") == kinds.count(".svg") > 10
 

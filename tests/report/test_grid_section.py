@@ -36,7 +36,7 @@ def test_depth_is_marked_at_whole_blocks(section, measure):
 
 
 def test_every_variant_but_the_baseline_has_an_article_and_a_row(section, evidence):
-    assert [each.variant for each in section.articles] == list(evidence.others)
+    assert [each.variant for each in section.variant_sections] == list(evidence.others)
     labels = ET.fromstring(section.figures["forest"]).get("aria-label")
     for variant in evidence.others:
         assert variant.replace("_", " ") in labels
@@ -49,7 +49,7 @@ def test_the_forest_shows_the_means_of_the_evidence(section, evidence):
 
 
 def test_the_diagram_leads_to_the_articles(section):
-    anchors = {each.anchor for each in section.articles}
+    anchors = {each.anchor for each in section.variant_sections}
     links = set(re.findall(r'href="#([^"]+)"', section.figures["diagram"]))
     assert links
     assert links <= anchors

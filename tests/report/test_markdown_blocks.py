@@ -62,7 +62,7 @@ def test_a_page_without_marks_is_not_one_to_fill():
 
 def test_the_parts_are_named_after_grids_and_experiments(shared_results):
     report = make_report([shared_results], shared_results.parent / "page")
-    parts = parts_of(report.chapters, report.results.findings)
+    parts = parts_of(report.grid_sections, report.results.findings)
     assert {"table placement", "rows placement", "claims placement", "beside placement"} <= set(
         parts
     )

@@ -157,7 +157,7 @@ def test_curves_and_probes_that_cannot_be_read_are_listed(results):
 def test_a_folder_where_nothing_can_be_read_still_gives_a_page(tmp_path):
     (tmp_path / "runs" / "0123").mkdir(parents=True)
     report = make_report(tmp_path)
-    assert report.chapters == ()
+    assert report.grid_sections == ()
     assert "No run has been read" in report.page.read_text()
 
 
@@ -229,9 +229,9 @@ def test_the_page_is_no_wider_than_its_window(browser, shared_results, tmp_path,
         assert browser.ask("document.documentElement.scrollWidth") == width
 
 
-def contents(chapters: int) -> str:
-    """Return the contents of a page with so many chapters, as the template writes them."""
-    links = "".join(f'<li><a href="#{k}">a-grid-with-a-name-{k}</a></li>' for k in range(chapters))
+def contents(sections: int) -> str:
+    """Return the contents of a page with so many sections, as the template writes them."""
+    links = "".join(f'<li><a href="#{k}">a-grid-with-a-name-{k}</a></li>' for k in range(sections))
     sheet = style_sheet(read_text("depthpde.report", "report.css"))
     return (
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -243,7 +243,7 @@ def contents(chapters: int) -> str:
 
 
 @pytest.mark.parametrize("width", [390, 1400])
-def test_forty_chapters_wrap_and_stay_within_reach(browser, tmp_path, width):
+def test_forty_sections_wrap_and_stay_within_reach(browser, tmp_path, width):
     page = tmp_path / "page.html"
     page.write_text(contents(40), encoding="utf-8")
     browser.size(width, 900)
@@ -283,6 +283,6 @@ def test_the_contents_name_every_chapter_once(page):
 
 def test_runs_without_a_pair_have_their_curves_drawn(tmp_path):
     synthesis.write_placement(tmp_path, tasks=["text-mini"], variants=["after_ffn"], seeds=2)
-    drawn = make_report(tmp_path).chapters[0].curves["text-mini"]
+    drawn = make_report(tmp_path).grid_sections[0].curves["text-mini"]
     assert "after ffn" in drawn
     assert "line-ours" in drawn

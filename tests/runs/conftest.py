@@ -23,9 +23,14 @@ def prepared(tmp_path_factory):
     return folder
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def run():
     """Return a run of eight updates on that task."""
+    return small_run()
+
+
+def small_run():
+    """Make a run of eight updates on that task."""
     return RunConfig(
         task="listops-mini",
         model=ModelConfig(dim=8, blocks=1, heads=2, positions=("after_embedding",)),

@@ -92,7 +92,7 @@ def test_a_run_that_was_stopped_ends_as_one_that_was_not(run, prepared, tmp_path
     cut = read_record(tmp_path / "cut" / "runs" / run.id)
     if number == signal.SIGKILL:
         assert ended.returncode == -signal.SIGKILL
-        assert cut.state is State.RUNNING  # until its heart has been silent for long enough
+        assert cut.state is State.RUNNING  # until no heartbeat has come for long enough
     else:
         assert ended.stdout.strip() == "interrupted", ended.stderr
         assert cut.status["signal"] == signal.SIGTERM

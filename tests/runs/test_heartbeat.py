@@ -33,12 +33,12 @@ def test_what_ends_a_run_from_outside_is_no_failure(tmp_path, error, state):
 
 
 def test_a_session_tells_where_it_took_the_run_up(tmp_path):
-    with Heartbeat(tmp_path, 10) as heart:
+    with Heartbeat(tmp_path, 10) as heartbeat:
         assert said(tmp_path)["first"] == 0
-    with Heartbeat(tmp_path, 10) as heart:
-        heart.reach(6)
-        heart.reach(7)
-        heart._write("")
+    with Heartbeat(tmp_path, 10) as heartbeat:
+        heartbeat.reach(6)
+        heartbeat.reach(7)
+        heartbeat._write("")
         assert (said(tmp_path)["first"], said(tmp_path)["update"]) == (5, 7)
     assert said(tmp_path)["attempts"] == 2
 
@@ -73,8 +73,8 @@ def test_a_signal_that_came_is_told(tmp_path):
 
 
 def test_a_recorded_run_stays_recorded_whatever_ends_its_tidying(tmp_path):
-    heart = Heartbeat(tmp_path, 10)
-    heart.state = State.DONE
-    with pytest.raises(KeyboardInterrupt), heart:
+    heartbeat = Heartbeat(tmp_path, 10)
+    heartbeat.state = State.DONE
+    with pytest.raises(KeyboardInterrupt), heartbeat:
         raise KeyboardInterrupt
     assert said(tmp_path)["state"] == State.DONE

@@ -47,7 +47,8 @@ def test_every_source_speaks_of_the_five_tasks_of_the_arena(name):
 
 
 def test_mini_speaks_of_every_mini_task_and_of_no_other():
-    assert PRESETS["mini"].keys() == {task.name for task in TASKS.values() if task.mini}
+    longer = {"listops-1000"}  # paper B's length at mini's width
+    assert PRESETS["mini"].keys() == {task.name for task in TASKS.values() if task.mini} | longer
 
 
 @pytest.mark.parametrize("task", PRESETS["mini"])
@@ -63,7 +64,8 @@ def test_a_mini_run_is_one_of_minutes_on_a_core(task):
     head = "language" if TASKS[task].kind == "language" else "classifier"
     usual = {"listops-mini": 64}.get(task)  # up to 256, but 45 on the average
     forward = cost(run.model, head=head, length=usual).multiply_adds.total
-    assert 2 * forward * passes <= 120 * 30e9, "two minutes of a core at 30 GFLOP/s"
+    seconds = 360 if task == "listops-1000" else 120
+    assert 2 * forward * passes <= seconds * 30e9, "of a core at 30 GFLOP/s"
 
 
 def peak(name, task):

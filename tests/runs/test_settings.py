@@ -135,7 +135,7 @@ def test_a_value_is_json_or_else_text(text, value):
         ({"changes": ["protocol=strikt"]}, "did you mean 'strict'"),
         ({"changes": ["model.positions=3"]}, r'got 3; write a list, such as \["after_embedding"\]'),
         ({"changes": ["model.layer.bound=9"]}, "`bound` must lie in"),
-        ({"changes": ["model.grid=3"]}, "must be of another type"),
+        ({"changes": ["model.grid=3"]}, "two whole numbers, got 3"),
     ],
 )  # fmt: skip
 def test_refuses(settings, message):

@@ -9,7 +9,7 @@ import textwrap
 import pytest
 
 from depthpde.runs.execute import execute
-from depthpde.runs.tracking import follow, replay, tensorboard, trackio
+from depthpde.runs.tracking import TRACKERS, follow, replay, tracker
 from depthpde.training.loop import train
 from training.counting import make_config, make_model, make_split
 
@@ -68,62 +68,123 @@ def test_a_run_is_followed_and_a_resumed_one_sends_nothing_twice(tmp_path):
     assert len(whole) == 8 + 4
 
 
-def test_tensorboard_reads_what_was_sent(record, tmp_path):
-    pytest.importorskip("tensorboard", reason="tensorboard is not installed")
-    script = textwrap.dedent("""
-        import json, sys
-        from pathlib import Path
-        from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-        from depthpde.records.record import read_record
-        from depthpde.runs.tracking import replay, tensorboard
-        with tensorboard(sys.argv[2]) as sink:
-            replay(read_record(Path(sys.argv[1])), sink)
-        events = EventAccumulator(sys.argv[2]).Reload()
-        tags = events.Tags()["scalars"]
-        print(json.dumps({t: [(e.step, e.value) for e in events.Scalars(t)] for t in tags}))
-    """)
-    # A process of its own: the library warns of its own dependencies while being imported.
+SEND = """
+import sys
+from pathlib import Path
+from depthpde.records.record import read_record
+from depthpde.runs.tracking import replay, tracker
+record = read_record(Path(sys.argv[1]))
+about = {"run": record.id, "project": "ours", "config": record.config}
+for library in ("tensorboard", "trackio", "wandb", "mlflow", "mlflow"):  # the last is resumed
+    with tracker(library, Path(sys.argv[2]) / library, **about) as sink:
+        replay(record, sink)
+        sink(9, {"doctor/update of α(x)": 2.5})
+"""
+
+
+@pytest.fixture(scope="module")
+def sent(run, results, prepared, tmp_path_factory):
+    """A record in every tracker; one process of its own, as these libraries warn on import."""
+    for name in TRACKERS:
+        pytest.importorskip(name, reason=f"{name} is not installed")
+    folder = tmp_path_factory.mktemp("trackers")
+    record = execute(run, results, prepared=prepared)
+    nowhere = {"WANDB_BASE_URL": "http://127.0.0.1:9", "TRACKIO_DIR": str(folder / "trackio")}
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", script, record.folder, tmp_path],
+        [sys.executable, "-W", "ignore", "-c", SEND, record.folder, folder],
+        capture_output=True, text=True, check=False, timeout=300, env=os.environ | nowhere,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ""  # with --json that is one object
+    return folder
+
+
+def losses_of(record):
+    return {point["update"]: point["loss"] for point in record.points()}
+
+
+def run_script(script, *arguments):
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(script), *arguments],
         capture_output=True, text=True, check=False, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    wanted = {point["update"]: point["loss"] for point in record.points()}
-    assert dict(found["train/loss"]) == pytest.approx(wanted, rel=1e-6)  # it keeps float32
+    return json.loads(done.stdout)
+
+
+def test_tensorboard_reads_what_was_sent(record, sent):
+    found = run_script(
+        """
+        import json, sys
+        from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+        events = EventAccumulator(sys.argv[1]).Reload()
+        tags = events.Tags()["scalars"]
+        print(json.dumps({t: [(e.step, e.value) for e in events.Scalars(t)] for t in tags}))
+        """,
+        sent / "tensorboard" / record.id,
+    )
+    assert dict(found["train/loss"]) == pytest.approx(losses_of(record), rel=1e-6)  # float32
     assert found["test/accuracy"][0][1] == pytest.approx(record.accuracy)
 
 
-def test_trackio_holds_what_was_sent(record, tmp_path):
-    pytest.importorskip("trackio", reason="trackio is not installed")
-    script = textwrap.dedent("""
-        import sys
-        from pathlib import Path
-        from depthpde.records.record import read_record
-        from depthpde.runs.tracking import replay, trackio
-        record = read_record(Path(sys.argv[1]))
-        with trackio("ours", record.id, config=record.config) as sink:
-            replay(record, sink)
-    """)
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", script, record.folder],
-        capture_output=True, text=True, check=False, timeout=300,
-        env=os.environ | {"TRACKIO_DIR": str(tmp_path)},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    with sqlite3.connect(tmp_path / "ours.db") as store:
+def test_trackio_holds_what_was_sent(record, sent):
+    with sqlite3.connect(sent / "trackio" / "ours.db") as store:
         rows = store.execute("select run_name, step, metrics from metrics order by step").fetchall()
     store.close()
     lines = [(step, json.loads(text)) for name, step, text in rows if name == record.id]
     losses = {step: line["train/loss"] for step, line in lines if "train/loss" in line}
-    assert losses == {point["update"]: point["loss"] for point in record.points()}
+    assert losses == losses_of(record)
 
 
-@pytest.mark.parametrize(
-    ("library", "open_sink"),
-    [("torch.utils.tensorboard", lambda: tensorboard("x")), ("trackio", lambda: trackio("x", "y"))],
-)
-def test_without_the_library_it_says_what_to_install(monkeypatch, library, open_sink):
+def test_wandb_holds_what_was_sent_without_a_network(record, sent):
+    (folder,) = (sent / "wandb" / "wandb").glob("offline-run-*")
+    (file,) = folder.glob("run-*.wandb")
+    name, lines = run_script(
+        """
+        import json, sys
+        from pathlib import Path
+        from wandb.proto import wandb_internal_pb2
+        data = Path(sys.argv[1]).read_bytes()
+        assert len(data) < 32768, "one block of LevelDB's log: a head of 7 bytes, then records"
+        at, name, lines = 7, None, []
+        while at < len(data):
+            size = int.from_bytes(data[at + 4 : at + 6], "little")
+            record = wandb_internal_pb2.Record()
+            record.ParseFromString(data[at + 7 : at + 7 + size])
+            at += 7 + size
+            if record.WhichOneof("record_type") == "run":
+                name = record.run.display_name, record.run.project, record.run.run_group
+            if record.WhichOneof("record_type") == "history":
+                keys = {i.key or ".".join(i.nested_key): i.value_json for i in record.history.item}
+                lines.append({key: json.loads(each) for key, each in keys.items()})
+        print(json.dumps([name, lines]))
+        """,
+        file,
+    )
+    assert name == [record.id, "ours", record.id]
+    found = {line["_step"]: line["train/loss"] for line in lines if "train/loss" in line}
+    assert found == losses_of(record)
+    assert lines[-1]["doctor/update of α(x)"] == 2.5
+
+
+def test_mlflow_holds_what_was_sent_and_goes_on_with_a_run(record, sent):
+    (run,) = (sent / "mlflow").glob("*/*/meta.yaml")  # one run, although it was opened twice
+    assert "status: 3" in run.read_text()  # finished
+    rows = [line.split() for line in (run.parent / "metrics/train/loss").read_text().splitlines()]
+    assert {int(step): float(value) for _, value, step in rows} == losses_of(record)
+    assert len(rows) == 2 * len(record.points())
+    assert (run.parent / "params/model.dim").read_text() == str(record.config["model"]["dim"])
+    (reading,) = (run.parent / "metrics/doctor").iterdir()
+    assert reading.name == "update of α_x_"  # MLflow's own rule for names
+
+
+@pytest.mark.parametrize("library", list(TRACKERS))
+def test_without_the_library_it_says_which_extra_brings_it(monkeypatch, library):
     monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(ImportError, match=r"must be installed to send runs there; use pip install"):
-        open_sink().__enter__()
+    with pytest.raises(ValueError, match=rf"needs {library}.*pip install 'depthpde\[track\]'"):
+        tracker(library, "x", run="y").__enter__()
+
+
+def test_a_tracker_nobody_knows_names_the_nearest():
+    with pytest.raises(ValueError, match=r"`library` must be one of .*did you mean 'wandb'\?"):
+        tracker("wandbb", "x", run="y")

@@ -1,4 +1,4 @@
-"""A heart that was seen to beat and stands still is lost; what an earlier attempt left is not."""
+"""A run whose heartbeat was seen and stands still is lost; what an earlier attempt left is not."""
 
 from __future__ import annotations
 

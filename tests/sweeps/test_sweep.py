@@ -265,7 +265,9 @@ def test_a_claim_holds_between_processes_and_ends_with_its_process(tmp_path):
 
 
 @pytest.mark.drill
-def test_two_sweeps_in_one_folder_share_the_work_and_compute_nothing_twice(run, prepared, tmp_path):
+def test_two_sweeps_in_one_folder_share_the_work_and_compute_nothing_twice(
+    run, prepared, tmp_path, tally
+):
     runs = seeds(run, 8)
     both = [start(runs, tmp_path, prepared) for _ in range(2)]
     said = [each.communicate(timeout=120) for each in both]
@@ -276,6 +278,7 @@ def test_two_sweeps_in_one_folder_share_the_work_and_compute_nothing_twice(run, 
     assert len(records) == 8
     assert {each.state for each in records} <= FINISHED
     assert Counter(each.status["attempts"] for each in records) == {1: 8}
+    tally("Two sweeps at once in one folder, runs", 8, "none computed twice")
 
 
 @pytest.mark.parametrize("workers", [0, 2], ids=["here", "pool"])

@@ -18,7 +18,7 @@ TOO_LARGE = 1 << 31
 
 
 def is_archive(path: Path) -> bool:
-    """Say whether a file's name is that of a tar."""
+    """Return whether a file's name is that of a tar."""
     return path.name.endswith(_TAR)
 
 

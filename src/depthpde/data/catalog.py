@@ -143,7 +143,7 @@ def verify(out: Path, names: list[str] | None = None) -> dict[str, list[str]]:
 
 
 def _outdated(folder: Path) -> list[str]:
-    """Say that a folder comes from another version of its recipe, which `load` refuses."""
+    """State that a folder comes from another version of its recipe, which `load` refuses."""
     known = TASKS.get(folder.name.partition("@")[0])
     try:
         version = read_manifest(folder).get("generator")
@@ -158,7 +158,7 @@ def _outdated(folder: Path) -> list[str]:
 
 
 def condition(folder: Path) -> str:
-    """Say how a prepared folder is: ``prepared``, ``outdated`` or ``damaged``.
+    """Describe how a prepared folder is: ``prepared``, ``outdated`` or ``damaged``.
 
     Outdated: of another version of its recipe. Damaged: a manifest that cannot be read, or a file
     that is missing or of another size; what the files hold is for `verify`.

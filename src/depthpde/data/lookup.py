@@ -47,10 +47,15 @@ def find_task(name: str, source: str | None = None) -> Task:
 
 
 def is_source(word: str) -> bool:
-    """Say whether a word names somebody's own task: ``module:function`` or a folder of arrays."""
+    """Return whether a word names one's own task: ``module:function`` or a folder of arrays."""
     if word in TASKS:
         return False
     return bool(_FUNCTION.fullmatch(word)) or _state(word) != ()
+
+
+def find_anywhere(source: str) -> str:
+    """Return a source as a worker that starts in another folder finds it: folders by whole path."""
+    return source if _FUNCTION.fullmatch(source) else str(Path(source).resolve())
 
 
 @lru_cache(maxsize=32)

@@ -127,7 +127,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def read_split(folder: Path, split: str) -> Split:
-    """Return one split of a prepared task as memory maps, or say which array has changed.
+    """Return one split of a prepared task as memory maps, or raise naming which array has changed.
 
     Sizes are checked every time, checksums when a process first uses a file, and again when its
     time or size has changed.
@@ -180,13 +180,13 @@ def problems(folder: Path) -> list[str]:
 
 
 def misfits(folder: Path, manifest: dict[str, Any]) -> list[str]:
-    """Say which files of a prepared task are missing or of another size; none is read."""
+    """Describe which files of a prepared task are missing or of another size; none is read."""
     misfits = (_misfit(folder / file, entry) for file, entry in manifest["columns"].items())
     return [each for each in misfits if each]
 
 
 def _misfit(path: Path, entry: dict[str, Any]) -> str:
-    """Say what is wrong with the size of a column's file, best nothing."""
+    """Describe what is wrong with the size of a column's file, best nothing."""
     if not path.is_file():
         return f"{path} is missing"
     wanted, got = entry["count"] * TYPES[entry["type"]].itemsize, path.stat().st_size
@@ -210,7 +210,7 @@ def _contradictions(folder: Path, manifest: dict[str, Any]) -> list[str]:
 
 
 def _describes(file: str, entry: object) -> bool:
-    """Say whether a manifest's entry describes a column of a file beside it."""
+    """Return whether a manifest's entry describes a column of a file beside it."""
     return (
         isinstance(entry, dict)
         and "/" not in file

@@ -1,6 +1,6 @@
 """From paired numbers to a row of findings, by the one rule of `records.verdicts`.
 
-    effect_claim     a contrast of variants over the tasks of a grid; test loss told beside it
+    effect_claim     a contrast of variants over the tasks of a grid; test loss beside it
     number_claim     any other paired number, task by task
     measured_claim   measurements of one system: an interval, no test
     order_claim      a measured order of convergence
@@ -193,9 +193,9 @@ def number_claim(
     finite = _finite(values)
     if not finite:
         return undecided(claim, words.format(mean=math.nan), 0)
-    said = words.format(mean=combined_mean(finite))
+    finding = words.format(mean=combined_mean(finite))
     hypothesis = Hypothesis(sign=1, mark=max(0.0, mark), margin=margin)
-    return Judged(claim=claim, words=said, verdict=judge(finite, hypothesis, unit=""))
+    return Judged(claim=claim, words=finding, verdict=judge(finite, hypothesis, unit=""))
 
 
 def measured_claim(

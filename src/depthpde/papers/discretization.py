@@ -1,7 +1,8 @@
 """Do schemes and step sizes matter to what a Transformer computes?
 
 The equation of a trained Transformer's own weights is integrated by every scheme with 1 to 16 steps
-a block, and compared with its fine solution and with the Transformer itself.
+a block, and by methods that choose their steps over several tolerances; each is compared with the
+accurate solution, whose own error is stated, and with the Transformer itself.
 """
 
 from __future__ import annotations
@@ -44,10 +45,17 @@ EXAMPLES = {Scale.QUICK: 8, Scale.MINI: 16, Scale.FULL: 64}
 
 def conclude(case: Case) -> Conclusion:
     """Integrate every run's Transformer by every scheme, and judge."""
-    from depthpde.papers.measurements.schemes import load, roughening, schemes
+    from depthpde.papers.measurements.schemes import (
+        accurate,
+        load,
+        roughening,
+        schemes,
+        tolerances,
+    )
 
     _, folders = weights_of(case)
     rows: list[dict[str, Any]] = []
+    chosen: list[dict[str, Any]] = []
     stiff: list[dict[str, Any]] = []
     for (task, _, seed), record in case.records.items():
         if record.state is State.DIVERGED:
@@ -56,15 +64,22 @@ def conclude(case: Case) -> Conclusion:
         model, batch = load(record, folders, EXAMPLES[Scale(case.scale)])
         at = {"task": task, "seed": seed}
         with one_thread():
-            rows += [at | each for each in schemes(model, batch, STEPS)]
+            exact = accurate(model, batch)
+            rows += [at | each for each in schemes(model, batch, STEPS, exact)]
+            chosen += [at | each for each in tolerances(model, batch, exact)]
             stiff.append(at | roughening(model, batch, STIFF))
     return Conclusion(
         claims=claims(rows, stiff),
         tables={
             "relative distance from the exact solution, and predictions kept": table(rows),
             f"growth of roughness under diffusion α = {STIFF:g}, dt = 1": stiff_table(stiff),
+            "methods that choose their steps: distance from the accurate solution": (
+                tolerance_table(chosen)
+            ),
         },
         notes=(
+            "the accurate solution is that of two methods; they differ by at most "
+            f"{max((row['error of the accurate solution'] for row in chosen), default=0.0):.1e}",
             "weights are constant within a block, so the equation is the Transformer's own",
             "backward_euler is implicit in diffusion alone, which a Transformer has none of: but "
             "for the growth of roughness it is euler",
@@ -138,6 +153,24 @@ def table(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         at["kept at dt = 1"] = spread([row["kept"] for row in mine if row["steps"] == 1])
         at["order"] = spread([each for runs in _orders(rows, method).values() for each in runs])
         found.append(at)
+    return found
+
+
+def tolerance_table(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Lay out distance and evaluations of attention, method by method and tolerance."""
+    settings = dict.fromkeys((row["method"], row["rtol"]) for row in rows)
+    found = []
+    for method, rtol in settings:
+        same = [row for row in rows if (row["method"], row["rtol"]) == (method, rtol)]
+        found.append(
+            {
+                "method": method,
+                "rtol": f"{rtol:g}",
+                "evaluations of attention": spread([row["evaluations"] for row in same]),
+                "distance": f"{sum(row['error'] for row in same) / len(same):.1e}",
+                "predictions kept": spread([row["kept"] for row in same]),
+            }
+        )
     return found
 
 

@@ -33,6 +33,8 @@ ORDER = (
 """What a reader must know of claims that were judged by committed runs."""
 DYNAMICS = "dynamics.json"
 """What was measured of a run's weights, beside its record."""
+INFORMATION = "information.json"
+"""Its sliced information plane, likewise."""
 Log = Callable[[str], None]
 Key = tuple[str, str, int]
 """Task, variant and seed."""

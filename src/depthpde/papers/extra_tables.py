@@ -48,7 +48,7 @@ def became(evidence: Evidence) -> Rows:
 
 
 def went(evidence: Evidence) -> Rows:
-    """Tell what ratio each position learned where several were there at once, largest first."""
+    """Describe what ratio each position learned where several were there at once, largest first."""
     rows: Rows = []
     for variant in evidence.others:
         records = evidence.records(variant)

@@ -71,12 +71,12 @@ def along_training(evidence: Evidence, variant: str) -> Rows:
         found = along(dict(sorted(curves.items())), difference(variant, evidence.baseline))
         values = {update: differences_of(each) for update, each in found.items()}
         if len(values) > 1:
-            told = [f"{u}: {signed(combined_mean(each), 2)}" for u, each in values.items()]
+            steps = [f"{u}: {signed(combined_mean(each), 2)}" for u, each in values.items()]
             last = combined_interval(values[max(values)])
             rows.append(
                 {
                     "task": short[task],
-                    "update: validation difference": " · ".join(told),
+                    "update: validation difference": " · ".join(steps),
                     "95 % at the last": format_interval(last, 2),
                 }
             )
@@ -140,7 +140,7 @@ def own_digits(evidence: Evidence, variants: Sequence[str]) -> Rows:
 
     The test split is generated again; nothing is told if the runs did not answer these examples.
     """
-    said = {
+    predicted = {
         each: {
             seed: classes
             for seed, run in evidence.runs.get((LISTOPS, each), {}).items()
@@ -148,11 +148,11 @@ def own_digits(evidence: Evidence, variants: Sequence[str]) -> Rows:
         }
         for each in (*variants, evidence.baseline)
     }
-    if not all(said.values()):
+    if not all(predicted.values()):
         return []
     from depthpde.data.recipes.listops import MINI, generate
 
-    first, classes = next(iter(said[evidence.baseline].items()))
+    first, classes = next(iter(predicted[evidence.baseline].items()))
     expressions, labels = generate(len(classes), 0, grammar=MINI)
     right = 100 * float(np.mean(classes == labels))
     if abs(right - evidence.accuracies(LISTOPS, evidence.baseline)[first]) > 1e-6:
@@ -161,7 +161,7 @@ def own_digits(evidence: Evidence, variants: Sequence[str]) -> Rows:
     groups = np.where(own == 0, 0, np.where(2 * own >= arguments, 2, 1))
     rows: Rows = []
     for variant in variants:
-        gains = gain_by_group(said[variant], said[evidence.baseline], labels, groups)
+        gains = gain_by_group(predicted[variant], predicted[evidence.baseline], labels, groups)
         row = {"variant": plain(variant)}
         for group, each in gains.items():
             values = {GROUPS[group]: list(each.values())}

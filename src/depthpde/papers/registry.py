@@ -16,7 +16,21 @@ from depthpde.papers import (
     positional,
     stabilization,
 )
-from depthpde.papers.confirmatory import few_data, medium, noise, pathfinder, stencil
+from depthpde.papers.confirmatory import (
+    depth_map,
+    few_data,
+    length,
+    locality,
+    medium,
+    noise,
+    pathfinder,
+    recall,
+    resolution,
+    rivals,
+    schemes,
+    six_blocks,
+    stencil,
+)
 from depthpde.papers.experiment import Case, Experiment, JudgedBy
 from depthpde.records.evidence import Evidence
 from depthpde.records.findings import Findings
@@ -40,6 +54,14 @@ EXPERIMENTS: dict[str, Experiment] = {
         medium.EXPERIMENT,
         noise.EXPERIMENT,
         few_data.EXPERIMENT,
+        six_blocks.EXPERIMENT,
+        depth_map.EXPERIMENT,
+        schemes.EXPERIMENT,
+        resolution.EXPERIMENT,
+        length.EXPERIMENT,
+        recall.EXPERIMENT,
+        locality.EXPERIMENT,
+        rivals.EXPERIMENT,
     )
 }
 """Name → experiment."""

@@ -13,17 +13,23 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from depthpde.papers.ablation.findings import DIVERGENCE, ablation_claims, ablation_table, center
+from depthpde.papers.ablation.information import (
+    PLANE,
+    SLICED,
+    information_claims,
+    plane_table,
+    sliced_table,
+    where_believed,
+)
 from depthpde.papers.ablation.variants import (
     BOTH,
     LOOKS,
-    NEITHER,
     NO_NORM,
     SEEDS,
     SIMULATOR,
     STABILIZERS,
     TRANSFORMER,
     Ablation,
-    Measured,
     label,
     measure_all,
     read_ablation,
@@ -55,11 +61,6 @@ CLIPPED = (
     "all runs were trained with the gradient's norm clipped at 1.0: what norms do without it "
     "is not told"
 )
-PLANE = (
-    "where the information plane can be believed: I(X;T) behind the first layer, where no estimate "
-    "fails its self-check; not at the first layer, where all saturate, and not I(T;Y) of trained "
-    "models, of which half to two thirds fail"
-)
 STORED = (
     "claims about layers (CKA, cosines) were measured with weights that are not kept: their "
     "intervals pool the tasks"
@@ -78,7 +79,8 @@ def conclude(case: Case) -> Conclusion:
         tables={
             "by stabilizer (mean ± half the 95 % interval, last layer)": ablation_table(found),
             "agreement of two systems (mean over layers and runs)": agreement_table(agreed),
-            "information plane, Transformer (nats, two principal components)": plane_table(found),
+            PLANE: plane_table(found),
+            SLICED: sliced_table(found),
         },
         notes=notes(case.scale, found),
     )
@@ -106,8 +108,9 @@ def rejudge(stored: Findings, evidence: Evidence | None) -> Findings:
     return replace(
         stored,
         claims=(*claims, *in_order(likeness_claims(evidence))),
-        tables=dict(stored.tables) | {ATTENTION: attention_table(evidence)},
-        notes=tuple(dict.fromkeys((*stored.notes, CLIPPED, PLANE, STORED))),
+        tables=dict(stored.tables)
+        | {SLICED: sliced_table(found), ATTENTION: attention_table(evidence)},
+        notes=tuple(dict.fromkeys((*stored.notes, CLIPPED, where_believed(found), STORED))),
     )
 
 
@@ -142,7 +145,7 @@ def replace_claims(
 
 def likeness_claims(evidence: Evidence) -> list[Judged | JudgedClaim]:
     """Judge whether two intact systems answer more alike than two that lack the same thing."""
-    said = {
+    predicted = {
         variant: {
             task: {
                 seed: classes
@@ -154,9 +157,9 @@ def likeness_claims(evidence: Evidence) -> list[Judged | JudgedClaim]:
         for variant in evidence.variants
     }
     alike = {
-        name: agreements(said[label(TRANSFORMER, name)], said[label(SIMULATOR, name)])
+        name: agreements(predicted[label(TRANSFORMER, name)], predicted[label(SIMULATOR, name)])
         for name in STABILIZERS
-        if label(TRANSFORMER, name) in said and label(SIMULATOR, name) in said
+        if label(TRANSFORMER, name) in predicted and label(SIMULATOR, name) in predicted
     }
     if BOTH not in alike or NO_NORM not in alike or not any(alike[BOTH].values()):
         return []
@@ -270,31 +273,6 @@ def strata(values: Mapping[tuple[str, int], float]) -> dict[str, list[float]]:
     return found
 
 
-def information_claims(found: Ablation) -> list[Judged | JudgedClaim]:
-    """Judge what the stabilizers do to the information about the label."""
-    variants = {name: label(TRANSFORMER, name) for name in STABILIZERS}
-
-    def told(measured: Measured) -> float | None:
-        layers = measured.at("end").get("information")
-        return None if not layers or layers[-1]["label_unreliable"] else layers[-1]["about_label"]
-
-    kept = found.pairs(variants[BOTH], variants[NEITHER], told)
-    doubtful = sum(
-        bool(layer["label_unreliable"])
-        for measured in found.runs.values()
-        for layer in (measured.at("end").get("information") or ())
-    )
-    return [
-        number_claim(
-            "Paper B: stabilizers keep information about the label through depth",
-            "the last layer tells {mean:+.2f} nats more of the label with both than with neither, "
-            f"on {', '.join(kept) or 'no task'} (k-nearest neighbours; {doubtful} estimates of all "
-            "layers and runs failed a self-check and are left out)",
-            kept,
-        )
-    ]
-
-
 def agreement_table(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Lay out who agrees with the standard Transformer, and how much."""
     measures = ("cosine", "centred cosine", "CKA", "attention cosine", "attention JS")
@@ -311,50 +289,20 @@ def agreement_table(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def plane_table(found: Ablation) -> list[dict[str, Any]]:
-    """Lay out the information plane: first and last layer, before and after training."""
-    rows = []
-    for name in STABILIZERS:
-        runs = found.of(label(TRANSFORMER, name)).values()
-        for when in ("start", "end"):
-            layers = [m.at(when).get("information") for m in runs]
-            known = [each for each in layers if each]
-            if not known:
-                continue
-            for depth in (0, len(known[0]) // 2, -1):
-                at = [each[depth] for each in known]
-                rows.append(
-                    {
-                        "stabilizer": name,
-                        "when": "untrained" if when == "start" else "trained",
-                        "layer": depth % len(known[0]),
-                        "I(X;T)": spread([each["about_input"] for each in at]),
-                        "I(T;Y)": spread([each["about_label"] for each in at]),
-                        "unreliable (X;T)": _failed(at, "input_unreliable"),
-                        "unreliable (T;Y)": _failed(at, "label_unreliable"),
-                    }
-                )
-    return rows
-
-
 def notes(scale: str, found: Ablation) -> tuple[str, ...]:
-    """Say what a reader must know before believing the rest."""
+    """Describe what a reader must know before believing the rest."""
     sizes = {int(m.record.result["parameters"]) for m in found.runs.values() if m.record.result}
-    said = [
+    lines = [
         "the Transformer is pre-norm; 'no norm' keeps the same first weights and leaves out the "
         f"norms' own gains ({min(sizes):,} to {max(sizes):,} parameters)",
         "the simulator is the same network with learned diffusion as a term, Lie splitting, dt = 1",
         DIVERGENCE,
         CLIPPED,
-        PLANE,
+        where_believed(found),
     ]
     if scale == Scale.QUICK:
-        said.append("quick: a few updates of small models; shows that it works, not what is true")
-    return tuple(said)
-
-
-def _failed(layers: Sequence[dict[str, Any]], check: str) -> str:
-    return f"{sum(bool(each[check]) for each in layers)}/{len(layers)}"
+        lines.append("quick: a few updates of small models; shows that it works, not what is true")
+    return tuple(lines)
 
 
 EXPERIMENT = Experiment(

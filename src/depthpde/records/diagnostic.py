@@ -39,16 +39,16 @@ class Diagnostic:
 
 MEASURES: dict[str, Callable[[Mapping[str, Any]], list[float]]] = {
     "Paper A: where diffusion and attention conflict, it harms (nonlinear commutator)": (
-        lambda said: said["depth"]["coupling.nonlinear"]
+        lambda probe: probe["depth"]["coupling.nonlinear"]
     ),
     "Paper A: where diffusion and attention conflict, it harms (frozen commutator)": (
-        lambda said: said["depth"]["coupling.frozen"]
+        lambda probe: probe["depth"]["coupling.frozen"]
     ),
     "Where the layers move the field far, they harm": (
-        lambda said: [*said["layers"]["coupling.moved"].values()]
+        lambda probe: [*probe["layers"]["coupling.moved"].values()]
     ),
     "Where the field is left rough, it harms (smoothness quotient)": (
-        lambda said: said["depth"]["energy.smoothness"]
+        lambda probe: probe["depth"]["energy.smoothness"]
     ),
 }
 """Claim → one number for each block or layer out of a run's probe."""

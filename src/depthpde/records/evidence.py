@@ -10,14 +10,19 @@ from depthpde.errors import check_name
 from depthpde.records.escapes import LEARNED_AT_ONCE, Escape, escape_rate
 from depthpde.records.record import Grid, Record
 from depthpde.records.run_model import VariantRole, position_of, role_of
+from depthpde.records.statistics.combination import combined_mean
 from depthpde.records.statistics.paired import Comparison, compare
-from depthpde.records.statistics.stratified import Overall, compare_over_tasks, paired
+from depthpde.records.statistics.stratified import (
+    Overall,
+    Runs,
+    compare_over_tasks,
+    paired,
+    shared_pairs,
+)
 from depthpde.records.trivial_lines import with_probes
 
 Cell = tuple[str, str]
 """Task and variant."""
-ESCAPES = "\0with escapes"
-"""Key of the comparisons over every task; no variant has this name."""
 SEEDS = 6
 """What is said of an average over tasks wants this many pairs on every one of them."""
 
@@ -60,11 +65,18 @@ class Evidence:
         default_factory=dict, init=False, compare=False, repr=False
     )
     """Variant → comparisons with it that were computed already; see `over_all`."""
+    reached: dict[Cell, dict[int, float]] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
+    """Cell → accuracies that were read already; see `accuracies`."""
 
     def accuracies(self, task: str, variant: str) -> dict[int, float]:
         """Return seed → test accuracy in percent, in the order of seeds."""
-        found = {seed: score(run) for seed, run in self.runs.get((task, variant), {}).items()}
-        return {seed: each for seed, each in sorted(found.items()) if each is not None}
+        cell = (task, variant)
+        if cell not in self.reached:
+            found = {seed: score(run) for seed, run in sorted(self.runs.get(cell, {}).items())}
+            self.reached[cell] = {seed: each for seed, each in found.items() if each is not None}
+        return self.reached[cell]
 
     def pairs(self, task: str, variant: str) -> dict[int, float]:
         """Return seed → variant − baseline, in points, for the seeds that both have."""
@@ -94,7 +106,7 @@ class Evidence:
         return self.baseline in asked
 
     def role(self, variant: str) -> VariantRole:
-        """Say what a variant is: the baseline, ours, a control, or something else."""
+        """Describe what a variant is: the baseline, ours, a control, or something else."""
         if variant == self.baseline:
             return VariantRole.BASELINE
         run, usual = (next(iter(self.records(each)), None) for each in (variant, self.baseline))
@@ -155,7 +167,7 @@ def gather(grid: Grid, records: Mapping[str, Record]) -> Evidence:
         baseline=grid.baseline,
         tasks=tuple(tasks),
         variants=(grid.baseline, *(each for each in variants if each != grid.baseline)),
-        words={name: str(said.get("words", "")) for name, said in grid.variants.items()},
+        words={name: str(about.get("words", "")) for name, about in grid.variants.items()},
         runs=runs,
         missing=tuple(missing),
     )
@@ -227,24 +239,32 @@ def with_escapes(evidence: Evidence) -> dict[str, float]:
 
     Printed beside the mean without them, never judged: it turns on how many runs left a plateau.
     """
-    if ESCAPES not in evidence.compared:
-        evidence.compared[ESCAPES] = _compared(evidence, evidence.baseline, evidence.tasks)
-    return {variant: each.mean for variant, each in evidence.compared[ESCAPES].items()}
+    baseline, variants = _sharing(evidence, evidence.baseline, evidence.tasks)
+    return {
+        name: combined_mean(shared_pairs(name, runs, baseline)) for name, runs in variants.items()
+    }
 
 
 def _compared(evidence: Evidence, reference: str, tasks: Sequence[str]) -> dict[str, Overall]:
+    return compare_over_tasks(*_sharing(evidence, reference, tasks))
+
+
+def _sharing(
+    evidence: Evidence, reference: str, tasks: Sequence[str]
+) -> tuple[Runs, dict[str, Runs]]:
+    """Return the reference's runs, and of each variant the tasks on which it shares a seed."""
     baseline = {task: evidence.accuracies(task, reference) for task in tasks}
-    variants = {}
+    variants: dict[str, Runs] = {}
     for variant in evidence.variants:
         runs = {task: evidence.accuracies(task, variant) for task in tasks}
         shared = {task: each for task, each in runs.items() if paired(each, baseline[task])}
         if shared and variant != reference:
             variants[variant] = shared
-    return compare_over_tasks(baseline, variants)
+    return baseline, variants
 
 
 def lacking(evidence: Evidence, variant: str, against: str | None = None) -> str | None:
-    """Say on which task the pairs are too few to speak of the average; None if on none.
+    """Name the task whose pairs are too few to speak of the average; None if there is none.
 
     Args:
         evidence: The runs.

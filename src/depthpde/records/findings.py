@@ -77,7 +77,7 @@ class Findings:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Findings:
-        """Return the findings of plain values, or say why they are none."""
+        """Return the findings of plain values, or raise with the reason why they are none."""
         known = values.get("format")
         if known not in (1, FORMAT):
             raise ValueError(
@@ -183,16 +183,16 @@ def check_scale(results: Path, name: str, scale: str) -> None:
 
 
 def read_findings(path: Path) -> Findings:
-    """Return the findings that a file holds, or say why it holds none."""
+    """Return the findings that a file holds, or raise with the reason why it holds none."""
     try:
-        said = json.loads(path.read_text(encoding="utf-8"))
+        values = json.loads(path.read_text(encoding="utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(
             f"{path} must be JSON, but {error}; remove it, and reproduce it"
         ) from error
-    if not isinstance(said, dict):
-        raise ValueError(f"{path} must hold an object, got {type(said).__name__}")
-    return Findings.from_dict(said)
+    if not isinstance(values, dict):
+        raise ValueError(f"{path} must hold an object, got {type(values).__name__}")
+    return Findings.from_dict(values)
 
 
 def typeset(text: str) -> str:

@@ -123,12 +123,12 @@ def passed(records: Sequence[Record]) -> dict[str, Passed]:
 
 def start_and_bound(config: Mapping[str, Any]) -> tuple[float | None, float | None]:
     """Return where the ratios of a model began and their bound; None where they differ."""
-    told = set()
+    named = set()
     for placed in placements(config):
         bound = placed.settings.get("bound") or BOUND.get(_scheme(placed, config), 0.25)
         start = placed.settings.get("initial_ratio")
-        told.add((bound / 2 if start is None else start, bound))
-    return told.pop() if len(told) == 1 else (None, None)
+        named.add((bound / 2 if start is None else start, bound))
+    return named.pop() if len(named) == 1 else (None, None)
 
 
 def _responses(record: Record) -> dict[Site, Response]:
@@ -164,8 +164,8 @@ def _is_linear(placed: PlacedLayer, config: Mapping[str, Any]) -> bool:
 
 def _scheme(placed: PlacedLayer, config: Mapping[str, Any]) -> str:
     causal = bool((config.get("model") or {}).get("causal"))
-    said = placed.settings.get("scheme") or ("upwind" if causal else "explicit")
-    return said if said in BOUND else "explicit"
+    named = placed.settings.get("scheme") or ("upwind" if causal else "explicit")
+    return named if named in BOUND else "explicit"
 
 
 def _reach(placed: PlacedLayer, scale: int | None) -> tuple[int, int]:
@@ -186,12 +186,12 @@ def _scales(placed: PlacedLayer) -> list[str]:
 
 
 def _learned(record: Record, what: str) -> dict[str, list[float]]:
-    said = (record.result or {}).get(what)
-    if not isinstance(said, Mapping):
+    named = (record.result or {}).get(what)
+    if not isinstance(named, Mapping):
         return {}
     return {
         str(name): [float(each) for each in values]
-        for name, values in said.items()
+        for name, values in named.items()
         if isinstance(values, list) and all(isinstance(each, int | float) for each in values)
     }
 

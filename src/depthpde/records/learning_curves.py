@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from depthpde.records.record import METRICS, Broken, Reading, Record
@@ -37,11 +37,12 @@ def join(runs: Sequence[Sequence[tuple[int, float]]]) -> LearningCurve:
     Args:
         runs: For each run its updates and values, in order.
     """
-    known = [dict(run) for run in runs if run]
-    updates = sorted({update for run in known for update in run})
+    known = [sorted(dict(run).items()) for run in runs if run]
+    updates = sorted({update for run in known for update, _ in run})
     # Before the first point of any run there is no mean over all of them.
-    updates = [each for each in updates if all(each >= min(run) for run in known)]
-    columns = [[run[max(u for u in run if u <= update)] for run in known] for update in updates]
+    first = max((run[0][0] for run in known), default=0)
+    updates = [each for each in updates if each >= first]
+    columns = list(zip(*(_held(run, updates) for run in known), strict=True))
     return LearningCurve(
         updates=tuple(updates),
         mean=tuple(sum(each) / len(each) for each in columns),
@@ -51,12 +52,22 @@ def join(runs: Sequence[Sequence[tuple[int, float]]]) -> LearningCurve:
     )
 
 
+def _held(run: Sequence[tuple[int, float]], updates: Sequence[int]) -> Iterator[float]:
+    """Give the last value of a run up to each of some updates; both are sorted."""
+    place = 0
+    for update in updates:
+        while place + 1 < len(run) and run[place + 1][0] <= update:
+            place += 1
+        yield run[place][1]
+
+
 def read_validations(record: Record) -> Reading[list[tuple[int, float]]]:
     """Return updates and validation accuracies, parsed once; none where a line is broken."""
-    return record.keep(METRICS, lambda: _parse(record))
+    return record.keep(METRICS, lambda: parse_validations(record))
 
 
-def _parse(record: Record) -> Reading[list[tuple[int, float]]]:
+def parse_validations(record: Record) -> Reading[list[tuple[int, float]]]:
+    """Read updates and validation accuracies from the run's file."""
     path = record.folder / METRICS
     try:
         looks = [(int(each["update"]), float(each["accuracy"])) for each in record.validations()]

@@ -55,7 +55,7 @@ def gain_by_group(
         100 · mean over the group of (variant right − baseline right),    for each seed
 
     Args:
-        variant: Seed → class said for each test example.
+        variant: Seed → predicted class of each test example.
         baseline: Likewise; seeds that only one has are left out.
         labels: The right classes.
         groups: The group of each example, as a whole number.
@@ -89,7 +89,7 @@ def agreement_beyond_chance(first: Classes, second: Classes) -> float:
     that both name one class throughout agree by chance alone: 0.
 
     Args:
-        first: Class said for each test example.
+        first: Predicted class of each test example.
         second: Likewise, of the other system.
     """
     if len(first) != len(second) or not len(first):
@@ -113,7 +113,7 @@ def agreements(
     `agreements_between_seeds`, what one system agrees with itself.
 
     Args:
-        first: Task → seed → class said for each test example.
+        first: Task → seed → predicted class of each test example.
         second: Likewise, of the other system.
     """
     return {
@@ -132,7 +132,7 @@ def agreements_between_seeds(
     """Return how alike a system answers from one seed to the next, in a ring of its seeds.
 
     Args:
-        system: Task → at least two seeds → class said for each test example.
+        system: Task → at least two seeds → predicted class of each test example.
     """
     found = {}
     for task, runs in system.items():

@@ -4,7 +4,7 @@
      "transfer": {PLACE: {"omega": […], "gain": […]}},
      "bands": {PLACE: {"before": [four numbers], "after": [four numbers]}}}
 
-Every part is optional; what has another form is left out. A file that cannot be read is told.
+Every part is optional; what has another form is left out. A file that cannot be read is reported.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def measured_transfer(records: Sequence[Record]) -> dict[str, tuple[list[float],
     """Return place → frequencies and the mean gain over runs, where all ask the same ones."""
     found: dict[str, list[tuple[list[float], list[float]]]] = {}
     for record in records:
-        for place, said in _mapping(read_probe(record).value.get("transfer")).items():
-            omega, gain = (_numbers(_mapping(said).get(key)) for key in ("omega", "gain"))
+        for place, values in _mapping(read_probe(record).value.get("transfer")).items():
+            omega, gain = (_numbers(_mapping(values).get(key)) for key in ("omega", "gain"))
             if omega and len(omega) == len(gain):
                 found.setdefault(_words(place), []).append((omega, gain))
     return {
@@ -76,20 +76,21 @@ def measured_bands(records: Sequence[Record]) -> dict[str, dict[str, list[float]
 
 def read_probe(record: Record) -> Reading[Mapping[str, Any]]:
     """Return what a run's probe says, parsed once; nothing where it has none."""
-    return record.keep(PROBE, lambda: _parse(record))
+    return record.keep(PROBE, lambda: parse_probe(record))
 
 
-def _parse(record: Record) -> Reading[Mapping[str, Any]]:
+def parse_probe(record: Record) -> Reading[Mapping[str, Any]]:
+    """Read what a run's probe says from its file."""
     path = record.folder / PROBE
     try:
-        said = parse_json(record.content(PROBE))
+        values = parse_json(record.content(PROBE))
     except FileNotFoundError:
         return Reading({})
     except (OSError, ValueError, RecursionError) as error:
         return Reading({}, Broken(path, f"a probe must be JSON, but {error}"))
-    if not isinstance(said, Mapping):
-        return Reading({}, Broken(path, f"a probe must be an object, got {type(said).__name__}"))
-    return Reading(said)
+    if not isinstance(values, Mapping):
+        return Reading({}, Broken(path, f"a probe must be an object, got {type(values).__name__}"))
+    return Reading(values)
 
 
 def _words(place: str) -> str:

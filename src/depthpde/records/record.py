@@ -20,7 +20,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from depthpde.files import LARGEST, parse_json, parse_json_lines, read_json, read_plain, write_json
+from depthpde.files import LARGEST, parse_json, parse_json_lines, read_plain, write_json
 from depthpde.records.integrity import checksums, shape
 
 T = TypeVar("T")
@@ -41,7 +41,7 @@ class State(StrEnum):
     """Nothing has been done."""
     RUNNING = "running"
     LOST = "lost"
-    """Said to run, but its heart has stopped; or said to be done, but its result is missing. The
+    """Marked as running, but without a heartbeat; or marked as done, but without a result. The
     next sweep computes it."""
     INTERRUPTED = "interrupted"
     """Stopped by a signal, saved; the next sweep resumes it."""
@@ -145,7 +145,7 @@ class Record:
         return float(self.result["test"]["accuracy"])
 
     def points(self) -> list[dict[str, Any]]:
-        """Return the training curve, or say which line of it cannot be read."""
+        """Return the training curve, or raise naming which line of it cannot be read."""
         return [each for each in self._metrics() if each["kind"] == "point"]
 
     def validations(self) -> list[dict[str, Any]]:
@@ -153,15 +153,15 @@ class Record:
         return [each for each in self._metrics() if each["kind"] == "validation"]
 
     def predictions(self) -> NDArray[np.uint8] | None:
-        """Return the class said for each test example, in the split's order; None without."""
+        """Return the predicted class of each test example, in the split's order; None without."""
         if not (self.folder / PREDICTIONS).exists():
             return None
-        said = self.content(PREDICTIONS)
+        values = self.content(PREDICTIONS)
         test = (self.result or {}).get("test") or {}
-        if len(said) != (wanted := test.get("targets", len(said))):
+        if len(values) != (wanted := test.get("targets", len(values))):
             where = f"{self.folder / PREDICTIONS} must hold {wanted} predictions"
-            raise ValueError(f"{where}, got {len(said)}; {_again(self.folder)}")
-        return np.frombuffer(said, dtype=np.uint8)
+            raise ValueError(f"{where}, got {len(values)}; {_again(self.folder)}")
+        return np.frombuffer(values, dtype=np.uint8)
 
     def content(self, name: str, limit: int = LARGEST) -> bytes:
         """Return the bytes of a file of the run; of a finished one, as it was written.
@@ -170,9 +170,9 @@ class Record:
             name: Inside the run's folder.
             limit: Most bytes it may have.
         """
-        said = read_plain(self.folder / name, limit)
-        checksums.check_file(self.folder, name, self.result, said)
-        return said
+        values = read_plain(self.folder / name, limit)
+        checksums.check_file(self.folder, name, self.result, values)
+        return values
 
     def _metrics(self) -> Iterator[dict[str, Any]]:
         if not (path := self.folder / METRICS).exists():
@@ -254,19 +254,19 @@ def run_folder(results: Path, run: str) -> Path:
 
 
 def is_recorded(results: Path, run: str) -> bool:
-    """Say whether a run has a result."""
+    """Return whether a run has a result."""
     return (run_folder(results, run) / RESULT).is_file()
 
 
-def read_record(folder: Path) -> Record:
-    """Return the record in a folder, or say why there is none."""
-    said = _read(folder / CONFIG, _again(folder))
-    if said.get("format") != FORMAT:
+def read_record(folder: Path, texts: dict[str, bytes] | None = None) -> Record:
+    """Return the record in a folder, or say why there is none; `texts` takes up its files."""
+    values = _read(folder / CONFIG, _again(folder), texts)
+    if values.get("format") != FORMAT:
         raise ValueError(
-            f"{folder / CONFIG} must be of format {FORMAT}, got {said.get('format')!r}; "
+            f"{folder / CONFIG} must be of format {FORMAT}, got {values.get('format')!r}; "
             "read it with the version of depthpde that wrote it"
         )
-    config, result = said.get("config"), None
+    config, result, again = values.get("config"), None, _again(folder)
     if not isinstance(config, dict) or not {"task", "seed"} <= config.keys():
         raise ValueError(f"{folder / CONFIG} must hold a config with a task and a seed")
     if not isinstance(config["task"], str) or type(config["seed"]) is not int:
@@ -274,23 +274,25 @@ def read_record(folder: Path) -> Record:
             f"{folder / CONFIG} must name a task and number a seed, got {config['task']!r} and "
             f"{config['seed']!r}"
         )
-    if said.get("id") != folder.name:
+    if values.get("id") != folder.name:
         raise ValueError(
-            f"{folder} must hold the run of its name, got {said.get('id')!r}; rename the folder"
+            f"{folder} must hold the run of its name, got {values.get('id')!r}; rename the folder"
         )
     # The status first: it says "done" after the result is there, so the reverse means it is gone.
-    status, environment = (_read_optional(folder / name) for name in (STATUS, ENVIRONMENT))
+    status, environment = (
+        _read(path, again, texts) if path.exists() else {}
+        for path in (folder / STATUS, folder / ENVIRONMENT)
+    )
     if (folder / RESULT).exists():
-        result = _read(folder / RESULT, _again(folder))
+        result = _read(folder / RESULT, again, texts)
         _check_result(folder / RESULT, result)
     if status.get("state", State.PENDING) not in list(State):
-        raise ValueError(
-            f"{folder / STATUS} must tell a state, got {status.get('state')!r}; {_again(folder)}"
-        )
+        wrong = f"must tell a state, got {status.get('state')!r}"
+        raise ValueError(f"{folder / STATUS} {wrong}; {again}")
     if wrong := shape.misshapen(status, shape.STATUS):
-        raise ValueError(f"{folder / STATUS}: {wrong}; {_again(folder)}")
-    label = str(said.get("label", folder.name))
-    return Record(folder, folder.name, label, config, status, environment, result)
+        raise ValueError(f"{folder / STATUS}: {wrong}; {again}")
+    label, run = str(values.get("label", folder.name)), folder.name
+    return Record(folder, run, label, config, status, environment, result)
 
 
 def _check_result(path: Path, result: dict[str, Any]) -> None:
@@ -323,17 +325,17 @@ def read_records(results: Path) -> Records:
 
 
 def read_grid(path: Path) -> Grid:
-    """Return the grid that a file holds, or say why it holds none."""
-    said = _read(path, "move it away and the same sweep writes it again")
-    if said.get("format") != FORMAT:
-        raise ValueError(f"{path} must be of format {FORMAT}, got {said.get('format')!r}")
+    """Return the grid that a file holds, or raise with the reason why it holds none."""
+    values = _read(path, "move it away and the same sweep writes it again")
+    if values.get("format") != FORMAT:
+        raise ValueError(f"{path} must be of format {FORMAT}, got {values.get('format')!r}")
     try:
         cells = tuple(
             Cell(str(c["task"]), str(c["variant"]), int(c["seed"]), str(c["run"]))
-            for c in said["cells"]
+            for c in values["cells"]
         )
-        variants = {str(label): dict(each) for label, each in said["variants"].items()}
-        name, question, baseline = (str(said[key]) for key in ("name", "question", "baseline"))
+        variants = {str(label): dict(each) for label, each in values["variants"].items()}
+        name, question, baseline = (str(values[key]) for key in ("name", "question", "baseline"))
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ValueError(f"{path} must be a grid, but {error!r}; write it again") from error
     return Grid(name, question, baseline, cells, variants)
@@ -364,37 +366,35 @@ def _folders(place: Path) -> list[Path]:
 
 
 def _again(folder: Path) -> str:
-    """Say what to do about a run whose record is not whole."""
+    """Describe what to do about a run whose record is not whole."""
     return f"move {folder} away and the same command computes it again"
 
 
 def _parse_line(line: str, place: str) -> dict[str, Any]:
-    """Return one entry of a curve, or say why the line is none."""
+    """Return one entry of a curve, or raise with the reason why the line is none."""
     try:
-        said = parse_json(line, constants=True)
+        values = parse_json(line, constants=True)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{place} must be JSON, but {error}; remove the line") from error
-    if not isinstance(said, dict) or "kind" not in said:
+    if not isinstance(values, dict) or "kind" not in values:
         raise ValueError(
             f"{place} must be an object with a kind, got {line.strip()[:60]}; remove the line"
         )
-    return said
+    return values
 
 
-def _read_optional(path: Path) -> dict[str, Any]:
-    """Return what a file of a run's record holds; nothing where it is not there."""
-    return _read(path, _again(path.parent)) if path.exists() else {}
-
-
-def _read(path: Path, advice: str) -> dict[str, Any]:
+def _read(path: Path, advice: str, texts: dict[str, bytes] | None = None) -> dict[str, Any]:
     try:
-        said = read_json(path)
+        content = read_plain(path)
+        values = parse_json(content)
+        if texts is not None:
+            texts[path.name] = content
     except FileNotFoundError:
         raise FileNotFoundError(f"{path} is missing; the folder is not a whole record") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(
             f"{path} must be JSON, but {error}; it was not written whole: {advice}"
         ) from error
-    if not isinstance(said, dict):
-        raise ValueError(f"{path} must hold an object, got {type(said).__name__}; {advice}")
-    return said
+    if not isinstance(values, dict):
+        raise ValueError(f"{path} must hold an object, got {type(values).__name__}; {advice}")
+    return values

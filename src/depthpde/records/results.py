@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,10 @@ from depthpde.records.index.entry import RunEntry
 from depthpde.records.index.index import Index, Progress, look_once
 from depthpde.records.record import FINISHED, GRIDS, UNREADABLE, Broken, Grid, Record
 from depthpde.records.ungrouped import UNGROUPED, UngroupedRun, settings_of, ungrouped_grid
+
+SHOWN = ("run", "grid", "variant", "task", "seed", "state", "accuracy", "loss")
+MOST_SHOWN = 20
+"""Columns and rows that a notebook shows."""
 
 
 class LazyRecords(Mapping[str, Record]):
@@ -104,12 +109,32 @@ class Results:
 
     def to_pandas(self) -> Any:
         """Return the rows as a pandas.DataFrame; needs pandas."""
-        return import_optional("pandas", "to_pandas()").DataFrame(self.rows())
+        return import_optional("pandas", "to_pandas()", "tables").DataFrame(self.rows())
 
     def to_polars(self) -> Any:
         """Return the rows as a polars.DataFrame; needs polars."""
-        polars = import_optional("polars", "to_polars()")
+        polars = import_optional("polars", "to_polars()", "tables")
         return polars.DataFrame(self.rows(), infer_schema_length=None)
+
+    def _repr_html_(self) -> str:
+        """Return the first runs as a table, for notebooks."""
+        rows = self.rows()
+        heads = "".join(f"<th>{name}</th>" for name in SHOWN)
+        body = "".join(
+            f"<tr>{''.join(f'<td>{_written(row[name])}</td>' for name in SHOWN)}</tr>"
+            for row in rows[:MOST_SHOWN]
+        )
+        more = f", the first {MOST_SHOWN}" * (len(rows) > MOST_SHOWN)
+        broken = f", {len(self.broken)} broken" * bool(self.broken)
+        note = f"<p>{len(rows):,} runs{more}{broken}</p>"
+        return f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>{note}"
+
+
+def _written(value: Any) -> str:
+    """Return a cell's text; names come from other people's files."""
+    return (
+        f"{value:.4g}" if isinstance(value, float) else escape(str("" if value is None else value))
+    )
 
 
 def read_results(
@@ -118,7 +143,7 @@ def read_results(
     stored: bool = True,
     progress: Progress | None = None,
 ) -> Results:
-    """Read results folders together; what is broken is told, never raised.
+    """Read results folders together; what is broken is listed, never raised.
 
     A run that two folders hold is taken from the first that has its result. Grids of one name
     are joined; where they name different runs for one cell, the first folder's counts. What was

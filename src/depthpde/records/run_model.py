@@ -77,9 +77,9 @@ def placements(config: Mapping[str, Any]) -> tuple[PlacedLayer, ...]:
         config: The ``config`` of a record.
     """
     model = _mapping(config.get("model"))
-    said = model.get("positions")
+    names = model.get("positions")
     found = []
-    for each in said if isinstance(said, list) else []:
+    for each in names if isinstance(names, list) else []:
         values = each if isinstance(each, Mapping) else {"position": each}
         layer = values.get("layer") or model.get("layer") or "diffusion"
         settings = layer if isinstance(layer, Mapping) else {"kind": layer}
@@ -89,7 +89,7 @@ def placements(config: Mapping[str, Any]) -> tuple[PlacedLayer, ...]:
 
 
 def role_of(config: Mapping[str, Any], baseline: Mapping[str, Any]) -> VariantRole:
-    """Say what a model that is not the baseline is in a comparison with it.
+    """Describe what a model that is not the baseline is in a comparison with it.
 
     Args:
         config: The ``config`` of its record.

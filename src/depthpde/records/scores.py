@@ -97,7 +97,7 @@ def read_curves(
 def read_predictions(
     grid: Grid, records: Mapping[str, Record]
 ) -> dict[str, dict[str, dict[int, NDArray[np.uint8]]]]:
-    """Return the class that every finished run of a grid said for each test example.
+    """Return the class that every finished run of a grid predicts for each test example.
 
     Args:
         grid: Which runs.
@@ -109,9 +109,9 @@ def read_predictions(
     found: dict[str, dict[str, dict[int, NDArray[np.uint8]]]] = {}
     for cell in grid.cells:
         record = records.get(cell.run)
-        said = None if record is None else record.predictions()
-        if said is not None:
-            found.setdefault(cell.variant, {}).setdefault(cell.task, {})[cell.seed] = said
+        classes = None if record is None else record.predictions()
+        if classes is not None:
+            found.setdefault(cell.variant, {}).setdefault(cell.task, {})[cell.seed] = classes
     return found
 
 

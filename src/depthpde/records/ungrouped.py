@@ -76,10 +76,10 @@ def _called(runs: list[UngroupedRun]) -> list[tuple[UngroupedRun, str]]:
     for run in runs:
         labelled[run.label].append(run)
     names = sorted({name for run in runs for name in run.settings})
-    told = {name for name in names if name.startswith(_LABELLED)}
-    usual = {name: _usual(name, runs) for name in names if name not in told}
+    own = {name for name in names if name.startswith(_LABELLED)}
+    usual = {name: _usual(name, runs) for name in names if name not in own}
     of_label = {
-        label: {name: _usual(name, group) for name in told} for label, group in labelled.items()
+        label: {name: _usual(name, group) for name in own} for label, group in labelled.items()
     }
     return [(run, _name(run, usual | of_label[run.label])) for run in runs]
 

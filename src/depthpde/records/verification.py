@@ -63,7 +63,7 @@ def verify(results: Path) -> Verification:
 
 
 def _wrong(record: Record) -> str:
-    """Say what of a record is not as it was written, best nothing."""
+    """Describe what of a record is not as it was written, best nothing."""
     try:
         for name in sealed_files(record.result):
             if (record.folder / name).exists():  # sizes were checked: only weights may be absent
@@ -79,7 +79,7 @@ def _wrong(record: Record) -> str:
 
 
 def _contradiction(record: Record) -> str:
-    """Say whether a result names a best validation that its curve does not have."""
+    """Return whether a result names a best validation that its curve does not have."""
     best = (record.result or {}).get("validation")
     looks = dict(read_validations(record).value)
     if not best or looks.get(int(best["update"])) == best["accuracy"]:

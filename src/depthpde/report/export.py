@@ -18,7 +18,7 @@ TABLES, FIGURES = "tables", "figures"
 
 
 def write_tables(
-    chapters: Sequence[GridSection],
+    grid_sections: Sequence[GridSection],
     out: Path,
     environments: Mapping[str, str],
     *,
@@ -27,7 +27,7 @@ def write_tables(
     """Write every table in four forms and the list of runs as CSV, and return their files.
 
     Args:
-        chapters: What to write of.
+        grid_sections: What to write of.
         out: The report's folder.
         environments: What `list_environments` returned.
         parquet: Write the numbers as Parquet too; needs pyarrow.
@@ -35,10 +35,10 @@ def write_tables(
     folder = out / TABLES
     folder.mkdir(parents=True, exist_ok=True)
     written = []
-    stems = file_names([chapter.evidence.name for chapter in chapters])
-    for chapter in chapters:
-        stem = stems[chapter.evidence.name]
-        for name, table in ((stem, chapter.table), (f"{stem}-cost", chapter.cost)):
+    stems = file_names([grid_section.evidence.name for grid_section in grid_sections])
+    for grid_section in grid_sections:
+        stem = stems[grid_section.evidence.name]
+        for name, table in ((stem, grid_section.table), (f"{stem}-cost", grid_section.cost)):
             forms = {
                 "csv": table.csv(),
                 "tex": table.latex(),
@@ -48,38 +48,40 @@ def write_tables(
             written += [_write(folder / f"{name}.{kind}", text) for kind, text in forms.items()]
             if parquet and table.tidy:
                 written.append(_write_parquet(folder / f"{name}.parquet", table))
-        written.append(_write(folder / f"{stem}-runs.csv", _runs(chapter, environments)))
+        written.append(_write(folder / f"{stem}-runs.csv", _runs(grid_section, environments)))
     return written
 
 
 def _write_parquet(path: Path, table: Table) -> Path:
     """Write the numbers of a table for programs that read columns."""
-    arrow = import_optional("pyarrow", "`--parquet`")
+    arrow = import_optional("pyarrow", "`--parquet`", "tables")
     columns = arrow.Table.from_pylist([dict(row) for row in table.tidy])
     import_module("pyarrow.parquet").write_table(columns, path)
     return path
 
 
-def _runs(chapter: GridSection, environments: Mapping[str, str]) -> str:
+def _runs(grid_section: GridSection, environments: Mapping[str, str]) -> str:
     """Return the runs of a grid as CSV."""
     names = ("task", "variant", "seed", "state", "accuracy", "run", "data", "environment")
-    rows = run_rows(chapter.evidence, environments)
-    told = tuple({name: getattr(row, name) for name in names} for row in rows)
-    return Table(title="", heads=names, rows=(), tidy=told).csv()
+    rows = run_rows(grid_section.evidence, environments)
+    tidy = tuple({name: getattr(row, name) for name in names} for row in rows)
+    return Table(title="", heads=names, rows=(), tidy=tidy).csv()
 
 
-def write_figures(chapters: Sequence[GridSection], out: Path, *, pdf: bool = False) -> list[Path]:
+def write_figures(
+    grid_sections: Sequence[GridSection], out: Path, *, pdf: bool = False
+) -> list[Path]:
     """Write every figure as an SVG file of its own, and return the files.
 
     Args:
-        chapters: What to write of.
+        grid_sections: What to write of.
         out: The report's folder.
         pdf: Write each as PDF too; needs the ``paper`` extra.
     """
     folder = out / FIGURES
     folder.mkdir(parents=True, exist_ok=True)
     written = []
-    for name, figure in _figures(chapters):
+    for name, figure in _figures(grid_sections):
         alone = standalone(figure)
         written.append(_write(folder / f"{name}.svg", alone))
         if pdf:
@@ -110,21 +112,21 @@ def _write(path: Path, content: str | bytes) -> Path:
     return path
 
 
-def _figures(chapters: Sequence[GridSection]) -> Iterator[tuple[str, str]]:
-    stems = file_names([chapter.evidence.name for chapter in chapters])
-    for chapter in chapters:
-        stem = stems[chapter.evidence.name]
+def _figures(grid_sections: Sequence[GridSection]) -> Iterator[tuple[str, str]]:
+    stems = file_names([grid_section.evidence.name for grid_section in grid_sections])
+    for grid_section in grid_sections:
+        stem = stems[grid_section.evidence.name]
         tasks, variants, measures = (
             file_names(list(each))
-            for each in (chapter.curves, chapter.evidence.variants, chapter.depth)
+            for each in (grid_section.curves, grid_section.evidence.variants, grid_section.depth)
         )
-        for name, figure in chapter.figures.items():
+        for name, figure in grid_section.figures.items():
             yield f"{stem}-{name}", figure
-        for task, figure in chapter.curves.items():
+        for task, figure in grid_section.curves.items():
             yield f"{stem}-curves-{tasks[task]}", figure
-        for measure, figure in chapter.depth.items():
+        for measure, figure in grid_section.depth.items():
             yield f"{stem}-depth-{measures[measure]}", figure
-        for article in chapter.articles:
-            for name, drawn in article.figures.items():
+        for variant_section in grid_section.variant_sections:
+            for name, drawn in variant_section.figures.items():
                 if not name.startswith("curve-"):
-                    yield f"{stem}-{variants[article.variant]}-{name}", drawn.svg
+                    yield f"{stem}-{variants[variant_section.variant]}-{name}", drawn.svg

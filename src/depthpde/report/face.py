@@ -32,13 +32,13 @@ class Face:
     main: frozenset[str] = frozenset(WORDS)
     """Measures by depth that are shown first."""
 
-    def table(self, chapter: GridSection) -> Markup:
+    def table(self, grid_section: GridSection) -> Markup:
         """Write the paired table of a grid."""
-        return Markup(chapter.table.html(_link(chapter)))
+        return Markup(grid_section.table.html(_link(grid_section)))
 
-    def cost(self, chapter: GridSection) -> Markup:
+    def cost(self, grid_section: GridSection) -> Markup:
         """Write the costs of a grid."""
-        return Markup(chapter.cost.html(_link(chapter)))
+        return Markup(grid_section.cost.html(_link(grid_section)))
 
     def plain(self, name: str) -> str:
         """Write a name without the underscores of code."""
@@ -69,15 +69,15 @@ class Face:
         return typeset(f"{value:.4g}" if isinstance(value, float) else str(value))
 
 
-def _link(chapter: GridSection) -> Callable[[tuple[str, str]], str]:
-    """Return where the numbers of tables lead: a cell to its runs, a mean to its article."""
+def _link(grid_section: GridSection) -> Callable[[tuple[str, str]], str]:
+    """Return where the numbers of tables lead: a cell to its runs, a mean to its section."""
 
     def link(cell: tuple[str, str]) -> str:
         task, variant = cell
         if task:
-            return f"#{cell_anchor(chapter.evidence, task, variant)}"
-        if variant == chapter.evidence.baseline:
+            return f"#{cell_anchor(grid_section.evidence, task, variant)}"
+        if variant == grid_section.evidence.baseline:
             return "#runs"
-        return f"#{variant_anchor(chapter.evidence, variant)}"
+        return f"#{variant_anchor(grid_section.evidence, variant)}"
 
     return link

@@ -1,4 +1,4 @@
-"""One grid's part of a report: its verdict, figures, tables, and an article for each variant."""
+"""One grid's part of a report: its verdict, figures, tables, and a section for each variant."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class GridSection:
     """Measure → SVG, by depth."""
     table: Table
     cost: Table
-    articles: Sequence[VariantSection]
+    variant_sections: Sequence[VariantSection]
 
 
 def write_grid_section(evidence: Evidence) -> GridSection:
@@ -65,7 +65,7 @@ def write_grid_section(evidence: Evidence) -> GridSection:
         depth=_depth(evidence, shown),
         table=paired_table(evidence),
         cost=cost_table(evidence),
-        articles=[
+        variant_sections=[
             write_variant_section(evidence, each, overall.get(each), at) for each in evidence.others
         ],
     )
@@ -150,7 +150,7 @@ def _effect(evidence: Evidence, variant: str, found: Overall) -> Effect:
 
 def _overall_estimate(evidence: Evidence, variant: str, found: Overall) -> Estimate:
     ends = found.interval
-    said = f"{signed(found.mean)} {format_interval(ends)}"
+    effect = f"{signed(found.mean)} {format_interval(ends)}"
     return Estimate(
         label=plain(variant),
         mean=found.mean,
@@ -163,7 +163,7 @@ def _overall_estimate(evidence: Evidence, variant: str, found: Overall) -> Estim
             for task in evidence.tasks
             if evidence.pairs(task, variant)
         ),
-        title=f"{plain(variant)}: {said}, n = {found.n} pairs on {found.tasks} task(s), "
+        title=f"{plain(variant)}: {effect}, n = {found.n} pairs on {found.tasks} task(s), "
         f"p = {format_p(found.p_holm)} (Holm); ticks: each task",
         href=f"#{variant_anchor(evidence, variant)}",
     )

@@ -11,7 +11,7 @@ from depthpde.records.results import Results
 
 
 def limits(results: Results, evidence: Evidence) -> list[str]:
-    """Say in sentences how far the numbers of a grid, and the files behind them, can be trusted.
+    """Describe how far the numbers of a grid, and the files behind them, can be trusted.
 
     Args:
         results: What was read.
@@ -70,16 +70,18 @@ def _reach(evidence: Evidence) -> list[str]:
 
 def _gaps(results: Results, evidence: Evidence) -> list[str]:
     """What is missing, unread or cannot be checked."""
-    said = []
+    found = []
     if evidence.missing:
-        said.append(f"What the {counted(len(evidence.missing), 'run')} without a result will show.")
+        found.append(
+            f"What the {counted(len(evidence.missing), 'run')} without a result will show."
+        )
     finished = [each for each in results.entries.values() if each.state in FINISHED]
     before = sum(not each.checked for each in finished)
     if before:
-        said.append(
+        found.append(
             f"Whether {before:,} of {len(finished):,} finished runs (marked °) are as they were "
             "written: they were recorded before records had checksums."
         )
     if results.broken:
-        said.append(f"What {counted(len(results.broken), 'file')} would say that cannot be read.")
-    return said
+        found.append(f"What {counted(len(results.broken), 'file')} would say that cannot be read.")
+    return found

@@ -14,6 +14,7 @@ from pathlib import Path
 from depthpde.errors import check_name
 from depthpde.files import write_whole
 from depthpde.papers.placement_tables import escape_table, line_table
+from depthpde.papers.protocol_table import protocol_rows
 from depthpde.records.findings import Findings, rows_markdown
 from depthpde.report.grid_section import GridSection
 
@@ -21,29 +22,32 @@ _OPEN, _CLOSE = re.compile(r"^<!-- *depthpde\b.*$", re.MULTILINE), "<!-- /depthp
 _MARKED = re.compile(r"(^<!-- depthpde: (.+?) -->\n)(.*?)(^<!-- /depthpde -->)", re.DOTALL | re.M)
 
 
-def parts_of(chapters: Iterable[GridSection], findings: Iterable[Findings]) -> dict[str, str]:
+def parts_of(grid_sections: Iterable[GridSection], findings: Iterable[Findings]) -> dict[str, str]:
     """Return what can be filled in, by name.
 
     Of a grid: ``table GRID``, ``rows GRID`` (the same without notes), ``escapes GRID`` (who left a
     plateau and when) and ``lines GRID`` (the baseline beside what needs no sequence model). Of an
     experiment: ``claims NAME``, ``verdicts NAME`` (the same without notes), ``beside NAME`` (the
-    tables beside its claims) and ``beside NAME: TITLE`` (one of them).
+    tables beside its claims) and ``beside NAME: TITLE`` (one of them). ``protocols``: every
+    experiment under a protocol, one row each.
     """
-    told = list(findings)
-    parts = {f"claims {each.name}": each.markdown() for each in told}
-    parts |= {f"verdicts {each.name}": each.markdown(notes=False) for each in told}
-    parts |= {f"beside {each.name}": each.tables_markdown() for each in told}
+    listed, sections = list(findings), list(grid_sections)
+    parts = {f"claims {each.name}": each.markdown() for each in listed}
+    parts |= {f"verdicts {each.name}": each.markdown(notes=False) for each in listed}
+    parts |= {f"beside {each.name}": each.tables_markdown() for each in listed}
     parts |= {
         f"beside {each.name}: {title}": rows_markdown(rows)
-        for each in told
+        for each in listed
         for title, rows in each.tables.items()
         if rows
     }
-    for each in chapters:
+    rows = protocol_rows([each.evidence for each in sections], listed)
+    parts["protocols"] = rows_markdown(rows)
+    for each in sections:
         parts[f"table {each.evidence.name}"] = each.table.markdown()
         parts[f"rows {each.evidence.name}"] = each.table.markdown(notes=False)
-        for part, rows in (("escapes", escape_table), ("lines", line_table)):
-            if found := rows(each.evidence):
+        for part, made in (("escapes", escape_table), ("lines", line_table)):
+            if found := made(each.evidence):
                 parts[f"{part} {each.evidence.name}"] = rows_markdown(found)
     return parts
 

@@ -32,7 +32,7 @@ class Report:
 
     page: Path
     results: Results
-    chapters: tuple[GridSection, ...]
+    grid_sections: tuple[GridSection, ...]
 
 
 def write_report(
@@ -73,21 +73,21 @@ def make_report(
     found = replace(found, broken=(*found.broken, *found.parts))
     folder = places[0] / "report" if out is None else out
     folder.mkdir(parents=True, exist_ok=True)
-    chapters = write_grid_sections(found)
-    evidence = [each.evidence for each in chapters]
+    grid_sections = write_grid_sections(found)
+    evidence = [each.evidence for each in grid_sections]
     found = replace(found, findings=judge_all(evidence, found.findings))
-    write_tables(chapters, folder, list_environments(found.records), parquet=parquet)
-    write_figures(chapters, folder, pdf=paper)
+    write_tables(grid_sections, folder, list_environments(found.records), parquet=parquet)
+    write_figures(grid_sections, folder, pdf=paper)
     inside = len(places) == 1 and folder.resolve().parent == places[0].resolve()
     runs = f"../{RUNS}" if inside else ""
     if single_file:
-        pages = {PAGE: render_page(found, chapters, runs=runs)}
+        pages = {PAGE: render_page(found, grid_sections, runs=runs)}
     else:
-        pages = render_site(found, chapters, runs=runs)
+        pages = render_site(found, grid_sections, runs=runs)
     for name, page in pages.items():
         write_whole(folder / name, page)
     _remove_others(folder, pages)
-    return Report(folder / PAGE, found, tuple(chapters))
+    return Report(folder / PAGE, found, tuple(grid_sections))
 
 
 def _remove_others(folder: Path, pages: Container[str]) -> None:
@@ -101,18 +101,18 @@ def _remove_others(folder: Path, pages: Container[str]) -> None:
 
 
 def write_grid_sections(results: Results) -> list[GridSection]:
-    """Write one chapter a grid, the leading one first; a grid without any run is left out."""
+    """Write one section a grid, the leading one first; a grid without any run is left out."""
     names = sorted(results.grids, key=lambda name: (name != FIRST, name))
     evidence = [gather(results.grids[name], results.records) for name in names]
     return [write_grid_section(each) for each in evidence if each.runs]
 
 
-def render_page(results: Results, chapters: Sequence[GridSection], *, runs: str = "") -> str:
+def render_page(results: Results, grid_sections: Sequence[GridSection], *, runs: str = "") -> str:
     """Render everything as one page; what comes from a record is escaped.
 
     Args:
         results: What was read.
-        chapters: What is shown of it.
+        grid_sections: What is shown of it.
         runs: Where the page finds the folder of runs; no links to them if empty.
     """
     machines = list_environments(results.records)
@@ -121,9 +121,9 @@ def render_page(results: Results, chapters: Sequence[GridSection], *, runs: str 
         "report.html",
         style=read_text("depthpde.report", "report.css"),
         summary=summarize_results(results),
-        first=chapters[0] if chapters else None,
-        chapters=chapters,
-        rows={each.evidence.name: run_rows(each.evidence, machines) for each in chapters},
+        first=grid_sections[0] if grid_sections else None,
+        grid_sections=grid_sections,
+        rows={each.evidence.name: run_rows(each.evidence, machines) for each in grid_sections},
         environments=machines,
         findings=results.findings,
         broken=[(each.path.as_posix(), each.reason) for each in results.broken],

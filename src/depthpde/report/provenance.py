@@ -83,15 +83,16 @@ def _row(
 
 
 def _environment(record: Record) -> str:
-    said = record.environment
-    versions = ", ".join(f"{k} {v}" for k, v in sorted(_mapping(said.get("versions")).items()) if v)
-    machine = _mapping(said.get("machine"))
-    changed = " with changes" if said.get("dirty") else ""
-    commit = str(said.get("commit") or "unknown")[:12] + changed
+    environment = record.environment
+    installed = sorted(_mapping(environment.get("versions")).items())
+    versions = ", ".join(f"{name} {version}" for name, version in installed if version)
+    machine = _mapping(environment.get("machine"))
+    changed = " with changes" if environment.get("dirty") else ""
+    commit = str(environment.get("commit") or "unknown")[:12] + changed
     hardware = ", ".join(str(machine[k]) for k in ("cpu", "platform") if machine.get(k))
-    cores, threads = machine.get("cores", "?"), said.get("threads", "?")
+    cores, threads = machine.get("cores", "?"), environment.get("threads", "?")
     where = f"{hardware or 'unknown machine'}, {cores} cores, {threads} thread(s)"
-    device = str(said.get("device") or "cpu")
+    device = str(environment.get("device") or "cpu")
     return f"commit {commit}; {versions or 'unknown versions'}; {where}, {device}"
 
 

@@ -30,7 +30,7 @@ class Sentence:
 
 
 def judge(evidence: Evidence) -> list[Sentence]:
-    """Say what a grid shows, the most important first.
+    """Describe what a grid shows, the most important first.
 
     A variant is said to help or harm only if it has six pairs on every task, its p, corrected for
     all variants of the grid, is at most 5 %, and its interval leaves out zero. The best variant is
@@ -42,23 +42,24 @@ def judge(evidence: Evidence) -> list[Sentence]:
     controls = {
         name: o for name, o in overall.items() if evidence.role(name) is VariantRole.CONTROL
     }
-    said = _unfinished(evidence)
+    sentences = _unfinished(evidence)
     if not overall:
-        return said or [_nothing(evidence)]
+        return sentences or [_nothing(evidence)]
     if not ours or not controls:  # a grid about more than diffusion: all are judged alike
         ours, controls = overall, {}
     best = max(ours, key=lambda name: ours[name].mean)
     few = lacking(evidence, best) or ours[best].warning
-    said = [*_best(best, ours, len(overall), few), *_against(evidence, best, controls), *said]
+    about_best = _best(best, ours, len(overall), few)
+    sentences = [*about_best, *_against(evidence, best, controls), *sentences]
     worst = min(ours, key=lambda name: ours[name].mean)
     if ours[worst].mean < 0 and not lacking(evidence, worst) and _apart(ours[worst], "p_holm"):
         grounds = _grounds(ours[worst], len(overall))
-        said.insert(1, Sentence("▼", "warning", f"{_title(worst)} harms:", grounds))
-    return said
+        sentences.insert(1, Sentence("▼", "warning", f"{_title(worst)} harms:", grounds))
+    return sentences
 
 
 def _apart(found: Overall, p: str) -> bool:
-    """Say whether a difference is shown: by its p and by its interval, which may disagree."""
+    """Return whether a difference is shown: by its p and by its interval, which may disagree."""
     return bool(found.clear and getattr(found, p) <= LEVEL)
 
 
@@ -110,7 +111,7 @@ def _nothing(evidence: Evidence) -> Sentence:
 
 
 def _next_step(evidence: Evidence) -> list[str]:
-    """Say how runs of no grid come to a pair; a grid that compares nothing was meant to."""
+    """Describe how runs of no grid come to a pair; a grid that compares nothing was meant to."""
     runs = [run for variant in evidence.variants for run in evidence.records(variant)]
     if evidence.name != UNGROUPED or not runs:
         return []
@@ -140,8 +141,8 @@ def _grounds(found: Overall, compared: int) -> str:
 
 
 def _p(p: float) -> str:
-    said = format_p(p)
-    return (said if said.startswith("<") else f"= {said}").replace(" ", "\u00a0")
+    sentences = format_p(p)
+    return (sentences if sentences.startswith("<") else f"= {sentences}").replace(" ", "\u00a0")
 
 
 def _title(name: str) -> str:

@@ -3,7 +3,7 @@
     report.html                     verdict, map, one figure, what it cannot tell, every question
     claims.html                     claim → finding → verdict
     grid-NAME.html                  figures, tables and costs of one grid
-    grid-NAME-variants.html …       an article for each variant, so many a page as it holds
+    grid-NAME-variants.html …       a section for each variant, so many a page as it holds
     runs-NAME.html                  its runs; filters, sorts and pages by a script of ours
 
 Names follow from the grid's name alone, so that a link stays good when records are added.
@@ -32,7 +32,7 @@ from depthpde.report.variant_section import VariantSection, cell_anchor
 
 START, CLAIMS = "report.html", "claims.html"
 ROOM = 380_000
-"""Characters of articles on one page: with sheet and frame it stays below half a megabyte."""
+"""Characters of variants on one page: with sheet and frame it stays below half a megabyte."""
 SHOWN = 100
 """Runs that a page shows without its script."""
 HEADS = {
@@ -54,9 +54,9 @@ class Link:
 class GridPages:
     """The pages of one grid."""
 
-    chapter: GridSection
+    grid_section: GridSection
     stem: str
-    articles: tuple[tuple[VariantSection, ...], ...]
+    variant_sections: tuple[tuple[VariantSection, ...], ...]
     """Articles of each page of variants."""
 
     @property
@@ -76,30 +76,32 @@ class GridPages:
     def homes(self) -> dict[str, str]:
         """Return anchor → page of everything that is not on the grid's own page."""
         found = {
-            article.anchor: self.variants(number)
-            for number, page in enumerate(self.articles)
-            for article in page
+            variant_section.anchor: self.variants(number)
+            for number, page in enumerate(self.variant_sections)
+            for variant_section in page
         }
-        evidence = self.chapter.evidence
+        evidence = self.grid_section.evidence
         cells = ((task, variant) for task in evidence.tasks for variant in evidence.variants)
         return found | {cell_anchor(evidence, *cell): self.runs for cell in cells}
 
 
 def render_site(
-    results: Results, chapters: Sequence[GridSection], *, runs: str = ""
+    results: Results, grid_sections: Sequence[GridSection], *, runs: str = ""
 ) -> dict[str, str]:
     """Render every page: name of its file → text; what comes from a record is escaped.
 
     Args:
         results: What was read.
-        chapters: What is shown of it.
+        grid_sections: What is shown of it.
         runs: Where pages find the folder of runs; no links to them if empty.
     """
-    stems = file_names([each.evidence.name for each in chapters])
-    grids = [GridPages(c, stems[c.evidence.name], _split(c.articles)) for c in chapters]
+    stems = file_names([each.evidence.name for each in grid_sections])
+    grids = [
+        GridPages(c, stems[c.evidence.name], _split(c.variant_sections)) for c in grid_sections
+    ]
     contents = [Link("the answer", START)]
     contents += [Link("claims", CLAIMS)] if results.findings else []
-    contents += [Link(each.chapter.evidence.name, each.grid) for each in grids]
+    contents += [Link(each.grid_section.evidence.name, each.grid) for each in grids]
     machines = list_environments(results.records)
     pages = {START: _start(results, grids, contents)}
     if results.findings:
@@ -117,41 +119,47 @@ def _start(results: Results, grids: Sequence[GridPages], contents: Sequence[Link
         START,
         contents,
         summary=summarize_results(results),
-        first=None if first is None else first.chapter,
-        chapters=[each.chapter for each in grids],
-        pages={each.chapter.evidence.name: each.grid for each in grids},
-        limits=[] if first is None else limits(results, first.chapter.evidence),
+        first=None if first is None else first.grid_section,
+        grid_sections=[each.grid_section for each in grids],
+        pages={each.grid_section.evidence.name: each.grid for each in grids},
+        limits=[] if first is None else limits(results, first.grid_section.evidence),
         broken=[(each.path.as_posix(), each.reason) for each in results.broken],
     )
     return page if first is None else _relink(page, first.homes(), "")
 
 
 def _grid_pages(each: GridPages, contents: Sequence[Link]) -> dict[str, str]:
-    chapter = each.chapter
-    several = len(each.articles) > 1
+    grid_section = each.grid_section
+    several = len(each.variant_sections) > 1
     named = {
         f"variants {number + 1}" if several else "variant by variant": each.variants(number)
-        for number in range(len(each.articles))
+        for number in range(len(each.variant_sections))
     }
     page = _render(
         "grid.html",
         each.grid,
         contents,
-        chapter=chapter,
+        grid_section=grid_section,
         stem=each.stem,
-        runs=sum(map(len, chapter.evidence.runs.values())) + len(chapter.evidence.missing),
+        runs=sum(map(len, grid_section.evidence.runs.values()))
+        + len(grid_section.evidence.missing),
         runs_page=each.runs,
         variant_pages=named,
         kinds=KINDS,
     )
     homes = each.homes()
     pages = {each.grid: _relink(page, homes, each.grid).replace('"#runs"', f'"{each.runs}"')}
-    for number, articles in enumerate(each.articles):
+    for number, variant_sections in enumerate(each.variant_sections):
         name = each.variants(number)
         page = _render(
-            "variants.html", name, contents, chapter=chapter, articles=articles,
-            grid_page=each.grid, sections={plain(a.variant): a.anchor for a in articles},
-        )  # fmt: skip
+            "variants.html",
+            name,
+            contents,
+            grid_section=grid_section,
+            variant_sections=variant_sections,
+            grid_page=each.grid,
+            sections={plain(a.variant): a.anchor for a in variant_sections},
+        )
         pages[name] = _relink(page, homes, name)
     return pages
 
@@ -159,7 +167,7 @@ def _grid_pages(each: GridPages, contents: Sequence[Link]) -> dict[str, str]:
 def _runs_page(
     each: GridPages, contents: Sequence[Link], machines: Mapping[str, str], folder: str
 ) -> str:
-    rows = run_rows(each.chapter.evidence, machines)
+    rows = run_rows(each.grid_section.evidence, machines)
     used = {row.environment for row in rows}
     tasks, variants, states = (
         list(dict.fromkeys(getattr(row, key) for row in rows))
@@ -170,7 +178,7 @@ def _runs_page(
         each.runs,
         contents,
         script=inline_modules("depthpde.report", "runs.js"),
-        chapter=each.chapter,
+        grid_section=each.grid_section,
         stem=each.stem,
         grid_page=each.grid,
         heads=HEADS,
@@ -194,8 +202,8 @@ def _data(rows: Sequence[RunRow], tasks: list[str], variants: list[str], folder:
         for row in rows
     ]  # fmt: skip
     cells = {r.anchor: [task_at[r.task], variant_at[r.variant]] for r in rows if r.anchor}
-    said = {"folder": folder, "tasks": tasks, "variants": variants, "cells": cells, "rows": told}
-    text = json.dumps(said, ensure_ascii=False, separators=(",", ":"))
+    payload = {"folder": folder, "tasks": tasks, "variants": variants, "cells": cells, "rows": told}
+    text = json.dumps(payload, ensure_ascii=False, separators=(",", ":"))
     return Markup(text.replace("<", "\\u003c").replace("\u2028", " ").replace("\u2029", " "))
 
 
@@ -209,11 +217,11 @@ def _render(
     )
 
 
-def _split(articles: Sequence[VariantSection]) -> tuple[tuple[VariantSection, ...], ...]:
-    """Divide articles among pages in their order, so many as there is room for."""
+def _split(variant_sections: Sequence[VariantSection]) -> tuple[tuple[VariantSection, ...], ...]:
+    """Divide sections among pages in their order, so many as there is room for."""
     pages: list[list[VariantSection]] = []
     room = 0
-    for each in articles:
+    for each in variant_sections:
         size = sum(len(drawn.svg) for drawn in each.figures.values())
         if not pages or size > room:
             pages.append([])

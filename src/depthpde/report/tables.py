@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from depthpde.pages.formatting import (
     counted,
@@ -27,6 +27,9 @@ from depthpde.records.evidence import (
 from depthpde.records.statistics.paired import LEVEL, Comparison, mean, too_few
 from depthpde.records.statistics.stratified import Overall
 
+MOST_SEEDS = 24
+"""Seeds whose numbers a cell tells one by one."""
+
 
 def paired_table(evidence: Evidence) -> Table:
     """Tabulate variants by tasks: the baseline's accuracy, then each variant's difference from it.
@@ -42,16 +45,20 @@ def paired_table(evidence: Evidence) -> Table:
     short = short_tasks(evidence.tasks)
     overall, single = over_all(evidence), by_task(evidence)
     seeds = _seeds(evidence, paired=bool(overall))
+    whole = with_escapes(evidence) if _at_once(evidence) else {}
     return Table(
         title=f"{evidence.name} · {', '.join(evidence.tasks)} · {seeds}",
         heads=("", *(short[task] for task in evidence.tasks), *_heads(evidence)),
         rows=(
             *([_baseline_row(evidence)] if evidence.has_baseline else []),
-            *(_row(evidence, variant, single, overall.get(variant)) for variant in evidence.others),
+            *(
+                _row(evidence, variant, single, overall.get(variant), whole)
+                for variant in evidence.others
+            ),
         ),
         notes=(*_means(evidence, overall), *_notes(evidence, short), *_unsigned(evidence)),
         warnings=_warnings(evidence, overall),
-        tidy=tuple(_tidy(evidence, single, overall)),
+        tidy=tuple(_tidy(evidence, single, overall, whole)),
     )
 
 
@@ -71,22 +78,22 @@ def _at_once(evidence: Evidence) -> list[str]:
 
 
 def _means(evidence: Evidence, overall: Mapping[str, Overall]) -> list[str]:
-    """Say what stands in the mean, and what Holm's correction costs."""
-    said = []
+    """Describe what stands in the mean, and what Holm's correction costs."""
+    text = []
     names = [
         short_tasks(evidence.tasks)[each] for each in evidence.tasks if each in LEARNED_AT_ONCE
     ]
     if names:
-        said.append(
+        text.append(
             f"{', '.join(names)} is learned at once or not yet: a mean with it counts escapes in "
             "points and has no interval; see the time to escape"
         )
     if len(overall) > 1:
-        said.append(
+        text.append(
             f"p (Holm) pays for {len(overall)} comparisons: the best must reach "
             f"{format_p(LEVEL / len(overall))}; claims are judged in an order of their own instead"
         )
-    return said
+    return text
 
 
 def _seeds(evidence: Evidence, *, paired: bool) -> str:
@@ -109,10 +116,9 @@ def _accuracy(evidence: Evidence, task: str, variant: str) -> TableEntry:
     runs = evidence.accuracies(task, variant)
     if not runs:
         return TableEntry("…", "no finished run yet")
-    said = ", ".join(f"seed {seed}: {format_number(each)}" for seed, each in runs.items())
     return TableEntry(
         format_number(mean(list(runs.values()))),
-        f"mean of n = {len(runs)} ({said})",
+        f"mean of n = {len(runs)} ({_by_seed(runs, format_number)})",
         (task, variant),
     )
 
@@ -122,6 +128,7 @@ def _row(
     variant: str,
     single: Mapping[str, Mapping[str, Comparison]],
     overall: Overall | None,
+    whole: Mapping[str, float],
 ) -> tuple[TableEntry, ...]:
     cells = [
         _difference(evidence, task, variant, single[task].get(variant)) for task in evidence.tasks
@@ -140,15 +147,9 @@ def _row(
         TableEntry(plain(variant), evidence.words.get(variant, "")),
         *cells,
         TableEntry(text, title, ("", variant), strong=star and overall.clear),
-        *_with_escapes(evidence, variant),
+        *([TableEntry(signed(whole[variant]), "every task; escapes in points")] if whole else []),
         TableEntry(said, title, strong=star and overall.clear),
     )
-
-
-def _with_escapes(evidence: Evidence, variant: str) -> list[TableEntry]:
-    if not _at_once(evidence):
-        return []
-    return [TableEntry(signed(with_escapes(evidence)[variant]), "every task; escapes in points")]
 
 
 def _difference(
@@ -159,20 +160,28 @@ def _difference(
         return _accuracy(evidence, task, variant)
     if not pairs:
         return TableEntry("…", "no pair of finished runs yet")
-    said = ", ".join(f"seed {seed}: {signed(each)}" for seed, each in pairs.items())
     interval = None if comparison is None else comparison.interval
-    title = f"n = {len(pairs)}, 95 % interval {format_interval(interval)} ({said})"
+    title = (
+        f"n = {len(pairs)}, 95 % interval {format_interval(interval)} ({_by_seed(pairs, signed)})"
+    )
     return TableEntry(signed(mean(list(pairs.values()))), title, (task, variant))
+
+
+def _by_seed(values: Mapping[int, float], spell: Callable[[float], str]) -> str:
+    """Spell what each seed reached; of many the least and the largest."""
+    if len(values) > MOST_SEEDS:
+        return f"from {spell(min(values.values()))} to {spell(max(values.values()))}"
+    return ", ".join(f"seed {seed}: {spell(each)}" for seed, each in values.items())
 
 
 def _notes(evidence: Evidence, short: Mapping[str, str]) -> tuple[str, ...]:
     lines = []
     for task in evidence.tasks:
-        said = ", ".join(
+        text = ", ".join(
             f"{name} {format_number(line)}" for name, line in trivial(evidence, task).items()
         )
-        if said:
-            lines.append(f"{said} ({short[task]})")
+        if text:
+            lines.append(f"{text} ({short[task]})")
     notes = [f"trivial: {' · '.join(lines)}"] if lines else []
     every, rest = [], []
     for task in evidence.tasks:
@@ -185,7 +194,7 @@ def _notes(evidence: Evidence, short: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _unsigned(evidence: Evidence) -> list[str]:
-    """Say what a number without a sign is, where a variant has one."""
+    """Describe what a number without a sign is, where a variant has one."""
     alone = any(
         evidence.accuracies(task, variant) and not evidence.pairs(task, variant)
         for task in evidence.tasks
@@ -195,7 +204,7 @@ def _unsigned(evidence: Evidence) -> list[str]:
 
 
 def _plateaus(evidence: Evidence, task: str) -> tuple[list[str], bool]:
-    """Say who escaped which plateau of a task, and whether every run is past them all."""
+    """Describe who escaped which plateau of a task, and whether every run is past them all."""
     found: dict[str, list[str]] = {}  # who escaped → which plateaus
     for name, line in trivial(evidence, task).items():
         counts = escapes(evidence, task, line)
@@ -225,12 +234,12 @@ def _counts(found: Mapping[str, Escape]) -> str:
     ordered = sorted(groups.items(), key=lambda group: -group[0][0] / group[0][1])
     most = max(groups, key=lambda count: len(groups[count]))
     others = len(groups) > 1 and len(groups[most]) > 2
-    told = [
+    text = [
         f"{_spell_count(*count)} of {' · '.join(names)}"
         for count, names in ordered
         if not (others and count == most)
     ]
-    return "; ".join([*told, f"{_spell_count(*most)} of the others"] if others else told)
+    return "; ".join([*text, f"{_spell_count(*most)} of the others"] if others else text)
 
 
 def _spell_count(escaped: int, n: int) -> str:
@@ -250,10 +259,10 @@ def _warnings(evidence: Evidence, overall: Mapping[str, Overall]) -> tuple[str, 
             f"{len(evidence.missing)} of {asked} runs have no result yet: {', '.join(named)}{more}"
         )
     least = min((each.n for each in overall.values()), default=0)
-    said = too_few(least, comparisons=len(overall)) if least else None
-    if said:
+    text = too_few(least, comparisons=len(overall)) if least else None
+    if text:
         pairs = "pair of runs" if least == 1 else "pairs of runs"
-        warnings.append(said.replace("paired seeds", pairs).replace("seeds can", "pairs can"))
+        warnings.append(text.replace("paired seeds", pairs).replace("seeds can", "pairs can"))
     return tuple(warnings)
 
 
@@ -261,9 +270,9 @@ def _tidy(
     evidence: Evidence,
     single: Mapping[str, Mapping[str, Comparison]],
     overall: Mapping[str, Overall],
+    whole: Mapping[str, float],
 ) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
-    whole = with_escapes(evidence) if _at_once(evidence) else {}
     over = "tasks in the mean" if whole else "all tasks"
     for variant in evidence.variants:
         for task in (*evidence.tasks, over):

@@ -85,7 +85,7 @@ def write_variant_section(
 
 
 def variant_anchor(evidence: Evidence, variant: str) -> str:
-    """Return the name of a variant's article."""
+    """Return the name of a variant's section."""
     return anchor("variant", evidence.name, variant)
 
 
@@ -187,17 +187,17 @@ def _transfer(variant: str, records: Sequence[Record]) -> dict[str, Drawn]:
 
 def _bands(variant: str, records: Sequence[Record]) -> dict[str, Drawn]:
     """Draw the energy in four bands: as measured, or what a white field would keep."""
-    found, said = measured_bands(records), "measured"
+    found, origin = measured_bands(records), "measured"
     if not found:
-        said = "of a white field"
+        origin = "of a white field"
         found = {
             place: {"before": [1.0] * len(BANDS), "after": each.bands()}
             for place, each in list(passed(records).items())[:1]
         }
     figures = {}
     for index, (place, energies) in enumerate(list(found.items())[:PLACES]):
-        title = f"{plain(variant)}: energy by band, {place}, {said}"
+        title = f"{plain(variant)}: energy by band, {place}, {origin}"
         drawn = bars(BANDS, energies, title=title, y_label="energy", width=290.0, height=185.0)
         name = f"bands-{index + 1}" if index else "bands"
-        figures[name] = Drawn(drawn, f"Energy by band of frequency, {place}; {said}.")
+        figures[name] = Drawn(drawn, f"Energy by band of frequency, {place}; {origin}.")
     return figures

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
-import resource
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +25,8 @@ from depthpde.data.writer import MANIFEST
 from depthpde.files import PARTIAL, place_folder, read_json, write_json, write_whole
 from depthpde.layers.multiscale import MultiscaleDiffusion
 from depthpde.layers.ratio import BoundedRatio
+from depthpde.locks import lock_file
+from depthpde.models.config import ModelConfig
 from depthpde.records.integrity.checksums import seal
 from depthpde.records.record import (
     CONFIG,
@@ -43,11 +43,12 @@ from depthpde.records.record import (
     read_record,
     run_folder,
 )
-from depthpde.runs.corruption import corrupt, some_examples
+from depthpde.runs.corruption import some_examples
 from depthpde.runs.environment import describe_environment, remember_environments
 from depthpde.runs.examine import examine
 from depthpde.runs.failure import terminable
 from depthpde.runs.heartbeat import Heartbeat
+from depthpde.runs.readings import OpenTest, read_again
 from depthpde.runs.run import RunConfig
 from depthpde.runs.stages import CHECKPOINTS, StageCallback, run_stages
 from depthpde.threads import threads
@@ -95,6 +96,7 @@ def execute(
     folder = run_folder(results, run.id)
     folder.mkdir(parents=True, exist_ok=True)
     with _lock(folder):
+        # Asked under the lock: another process may have finished the run while this one waited.
         if (folder / RESULT).is_file():
             log(f"{run.id} is finished; its record is shown")
             return read_record(folder)
@@ -104,12 +106,18 @@ def execute(
         values = {"format": FORMAT, "id": run.id, "label": run.label, "config": run.to_dict()}
         write_json(folder / CONFIG, values)
         count = run.threads or 1
-        with terminable(), threads(count), Heartbeat(folder, run.training.updates) as heart:
+        with terminable(), threads(count), Heartbeat(folder, run.training.updates) as heartbeat:
             here = remember_environments(folder / ENVIRONMENT, describe_environment())
             write_json(folder / ENVIRONMENT, here)
             place = ensure_prepared(run, data, prepared, log)
             notes = _thread_notes(here)
-            _compute(run, folder, place, heart, notes, device, callback, log)
+
+            def open_test(name: str) -> Split:
+                """Prepare another task where it is not, for a reading of its test split."""
+                other = replace(run, task=name, recipe=None, model=ModelConfig(), transfer=None)
+                return read_split(ensure_prepared(other, data, prepared, log), "test")
+
+            _compute(run, folder, place, heartbeat, notes, device, callback, log, open_test)
         return read_record(folder)
 
 
@@ -138,11 +146,12 @@ def _compute(
     run: RunConfig,
     folder: Path,
     place: Path,
-    heart: Heartbeat,
+    heartbeat: Heartbeat,
     notes: list[str],
     device: str,
     callback: StageCallback | None,
     log: Callable[[str], None],
+    open_test: OpenTest,
 ) -> None:
     splits = {name: read_split(place, name) for name in SPLITS}
     if run.examples is not None:
@@ -153,16 +162,16 @@ def _compute(
     def listen(model: nn.Module, stage: TrainingConfig) -> StepCallback:
         """Write a stage's curve while it grows, and pass it to the callback."""
         metrics = _Metrics(folder / (METRICS if stage is run.training else PRETRAINING))
-        told = callback(model, stage) if callback is not None else None
+        inner = callback(model, stage) if callback is not None else None
 
         def look(history: History, now: Point) -> None:
             if stage is run.training:
-                heart.reach(history.update)
+                heartbeat.reach(history.update)
             else:
-                heart.pretrain(history.update, stage.updates)
+                heartbeat.pretrain(history.update, stage.updates)
             metrics.follow(history)
-            if told is not None:
-                told(history, now)
+            if inner is not None:
+                inner(history, now)
 
         return look
 
@@ -170,10 +179,12 @@ def _compute(
         run, model, splits, folder, callback=listen, log=log, pretrained=before.append
     )
     _Metrics(folder / METRICS).follow(history)
-    heart.update = history.update
+    heartbeat.update = history.update
     if history.status is Status.INTERRUPTED:
-        heart.state, heart.signal = State.INTERRUPTED, history.signal
+        heartbeat.state, heartbeat.signal = State.INTERRUPTED, history.signal
         return
+    # The result comes last of all files: it is what says that a run is finished, and it holds the
+    # checksums of the others. Checkpoints go after it, so a run that is killed here resumes.
     found = _judge(model, splits["test"], 2 * run.training.batch_size)
     if found is not None and found.predictions is not None:
         write_whole(folder / PREDICTIONS, found.predictions.numpy().astype(np.uint8).tobytes())
@@ -184,10 +195,10 @@ def _compute(
     if found is not None:
         _examine(model, splits["test"], folder, history.notes)
     result = _result(run, place, model, (*before, history), found)
-    if found is not None and run.corruption is not None:
-        result["corrupted"] = _under_noise(model, splits["test"], run)
+    if found is not None:
+        result |= read_again(model, splits["test"], run, open_test)
     write_json(folder / RESULT, seal(folder, result, _sealed_names(folder)))
-    heart.state = State(history.status.value)
+    heartbeat.state = State(history.status.value)
     for each in folder.glob(f"{CHECKPOINTS}*"):
         shutil.rmtree(each, ignore_errors=True)
 
@@ -208,7 +219,7 @@ def _sweep_partial(folder: Path) -> None:
 
 
 def _was_finished(folder: Path) -> bool:
-    """Say whether the status of a run without a result speaks of one."""
+    """Return whether the status of a run without a result speaks of one."""
     try:
         return read_json(folder / STATUS).get("state") in FINISHED
     except UNREADABLE:
@@ -216,12 +227,14 @@ def _was_finished(folder: Path) -> bool:
 
 
 def _thread_notes(environment: dict[str, Any]) -> list[str]:
-    """Say in the record that a run was not computed with one number of threads throughout."""
+    """Describe in the record that a run was not computed with one number of threads throughout."""
     now = environment["threads"]
     before = sorted({each.get("threads") for each in environment.get("earlier", [])} - {now, None})
-    said = ", ".join(str(each) for each in before)
+    listed = ", ".join(str(each) for each in before)
     return (
-        [f"begun with {said} threads, ended with {now}: its last bits may differ"] if said else []
+        [f"begun with {listed} threads, ended with {now}: its last bits may differ"]
+        if listed
+        else []
     )
 
 
@@ -231,15 +244,6 @@ def _judge(model: nn.Module, split: Split, batch_size: int) -> Evaluation | None
         return None
     found = evaluate(model, split, batch_size=batch_size)
     return found if np.isfinite(found.loss) else None
-
-
-def _under_noise(model: nn.Module, split: Split, run: RunConfig) -> dict[str, float]:
-    """Return the test accuracy at every level of noise, in percent."""
-    size = 2 * run.training.batch_size
-    return {
-        f"{level:g}": evaluate(model, corrupt(split, level), batch_size=size).accuracy
-        for level in run.corruption or ()
-    }
 
 
 def _examine(model: nn.Module, split: Split, folder: Path, notes: list[str]) -> None:
@@ -257,7 +261,7 @@ def _result(
     stages: Sequence[History],
     found: Evaluation | None,
 ) -> dict[str, Any]:
-    """Tell what came of a run; what it took is that of the training, the last of its stages."""
+    """Describe what came of a run; what it took is that of the training, the last of its stages."""
     *before, history = stages
     best = history.best
     return {
@@ -326,6 +330,10 @@ def _values(values: Tensor) -> list[float]:
 
 def _peak_memory() -> int:
     """Return the largest memory of this process so far, the runs before it included."""
+    if sys.platform == "win32":
+        return 0  # it has no such count
+    import resource
+
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
@@ -334,10 +342,8 @@ def _peak_memory() -> int:
 def _lock(folder: Path) -> Iterator[None]:
     """Hold a run; the operating system lets go of it when the process ends, however it ends."""
     with (folder / LOCK).open("w") as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise BusyError(f"{folder} is being computed by another process") from None
+        if not lock_file(handle, wait=False):
+            raise BusyError(f"{folder} is being computed by another process")
         yield
 
 

@@ -43,7 +43,7 @@ def explain(error: BaseException, folder: Path) -> str:
 
 
 def is_full_disk(error: BaseException) -> bool:
-    """Say whether an error means a full disk, also where a library has put it into a text."""
+    """Return whether an error means a full disk, also where a library has put it into a text."""
     if isinstance(error, OSError) and error.errno in FULL:
         return True
     return any(each in str(error) for each in _FULL_WORDS)

@@ -1,4 +1,4 @@
-"""The heart of a run: a file that says how it stands, renewed while it lives."""
+"""The heartbeat of a run: its status file, written again and again while the run lives."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Heartbeat:
         write_json(self.path, self._said(error))
 
     def _said(self, error: str) -> dict[str, Any]:
-        said: dict[str, Any] = {
+        status: dict[str, Any] = {
             "state": self.state.value,
             "update": self.update,
             "updates": self.updates,
@@ -100,7 +100,7 @@ class Heartbeat:
             "error": error,
         } | self.stage
         if self.state is State.RUNNING:
-            said |= {
+            status |= {
                 "first": self.first or 0,
                 "heartbeat": time.time(),
                 "started": self.started,
@@ -108,8 +108,8 @@ class Heartbeat:
                 "pid": os.getpid(),
             }
         if self.signal:
-            said["signal"] = self.signal
-        return said
+            status["signal"] = self.signal
+        return status
 
 
 def _attempts(path: Path) -> int:

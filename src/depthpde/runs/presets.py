@@ -38,7 +38,7 @@ class Preset:
 
 
 def preset(name: str, task: str) -> Preset:
-    """Return a preset's settings for a task, or say which there are and the nearest one.
+    """Return a preset's settings for a task, or raise naming which there are and the nearest one.
 
     >>> notes = dp.preset("lra-2020", "retrieval").notes   # what the source did and this cannot do
 
@@ -85,7 +85,10 @@ MINI = {
     "pathfinder-mini": _mini(updates=600, evaluate_every=300, input="linear"),
     "mnist-mini": _mini(),
     "newsgroups-mini": _mini(),
+    "listops-1000": _mini(updates=600, evaluate_every=300),
     "wikitext2-mini": _mini(updates=600),
+    "recall-mini": _mini(batch_size=32, updates=1500, evaluate_every=500),
+    "copying-mini": _mini(batch_size=32, updates=1500, evaluate_every=500),
     "enwik8-mini": _mini(updates=600, evaluate_every=600),  # five million bytes to look at
 }
 """Small models for small tasks, for a CPU; never to be reported as the tasks themselves."""

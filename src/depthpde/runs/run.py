@@ -63,6 +63,13 @@ class RunConfig(Settings):
     corruption: tuple[Annotated[float, Range(0.0, 1.0)], ...] | None = None
     """Levels of noise at which the test split is read once more; see `corrupt`. None reads it
     clean alone."""
+    windows: tuple[Positive, ...] | None = None
+    """Read the test split once more with attention limited to so many sites either way."""
+    shuffles: tuple[Positive, ...] | None = None
+    """Read it once more with blocks of so many symbols in another order."""
+    transfer: tuple[str, ...] | None = None
+    """Read the test split of other tasks, ``TASK`` or ``TASK/LENGTH``, longer or finer; see
+    `carried`. Those of another family are passed over: one variant serves several tasks."""
     study: str | None = None
     """Digest of the protocol that the run is made under; None for none. It is part of the id: a run
     made without the protocol can never be taken for one made under it."""
@@ -98,8 +105,8 @@ class RunConfig(Settings):
 
         A setting that is None says nothing, so one that is added later changes no old name.
         """
-        said = _said(self.to_dict() | {"source": None})
-        text = json.dumps(said, sort_keys=True, separators=(",", ":"))
+        values = _said(self.to_dict() | {"source": None})
+        text = json.dumps(values, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @property

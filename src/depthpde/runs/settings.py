@@ -1,6 +1,6 @@
 """From a preset, a file and a person's own words to one RunConfig.
 
-    preset  <  file  <  single settings            what is said later wins
+    preset  <  file  <  single settings            what comes later wins
 
 A file is what ``depthpde train --print_config`` prints, a run's own ``config.json``, or any part
 of either, as JSON, YAML or TOML.
@@ -29,7 +29,8 @@ NONE = "none"
 USUAL = ("mini", "nystrom-2021")
 _PARTS = ("model", "training", "pretraining", "simulator")
 _VALUES = (
-    "task", "seed", "protocol", "recipe", "threads", "examples", "corruption", "study", "source"
+    "task", "seed", "protocol", "recipe", "threads", "examples", "corruption", "windows",
+    "shuffles", "transfer", "study", "source",
 )  # fmt: skip
 _AROUND = ("format", "config", "id", "label")
 
@@ -55,23 +56,23 @@ def build_run(
         settings: Settings on top of that, by dotted name.
         changes: Settings on top of that, each written ``model.dim=64``.
     """
-    said = {} if file is None else read_settings(file)
-    name = _task(task, said, file)
+    given = {} if file is None else read_settings(file)
+    name = _task(task, given, file)
     values: dict[str, Any] = {"task": name}
     if is_source(name):
         values |= {"task": find_task("", name).name, "source": name}
-    elif said.get("source") is None:
+    elif given.get("source") is None:
         check_name("task", name, TASKS)
-    whole = {"model", "training"} <= said.keys() and "recipe" in said
+    whole = {"model", "training"} <= given.keys() and "recipe" in given
     if preset_name is not None or not whole:
         values |= _preset_values(preset_name, values["task"], values.get("source"))
-    values = _over(values, said)
+    values = _over(values, given)
     for key, value in (settings or {}).items():
         values = _over(values, _nested(key, value))
     for change in changes:
         values = _over(values, _nested(*read_change(change)))
-    told = {read_change(change)[0] for change in changes}
-    if "warmup" not in said.get("training", {}) and "training.warmup" not in told:
+    changed = {read_change(change)[0] for change in changes}
+    if "warmup" not in given.get("training", {}) and "training.warmup" not in changed:
         values = _shorten_warmup(values)
     try:
         return RunConfig.from_dict(values)
@@ -102,17 +103,17 @@ def read_change(change: str) -> tuple[str, Any]:
 
 
 def read_settings(path: Path) -> dict[str, Any]:
-    """Return the settings in a file, or say what is wrong with it."""
-    said = _parse(path)
-    if not isinstance(said, dict):
-        raise ValueError(f"{path} must hold settings by name, got {type(said).__name__}")
-    version = said.get("format", FORMAT)
+    """Return the settings in a file, or raise with what is wrong with it."""
+    given = _parse(path)
+    if not isinstance(given, dict):
+        raise ValueError(f"{path} must hold settings by name, got {type(given).__name__}")
+    version = given.get("format", FORMAT)
     if version != FORMAT:
         raise ValueError(
             f"{path} must be of format {FORMAT}, got {version!r}: another version of depthpde "
             "wrote it; print it anew with --print_config"
         )
-    inner = said.get("config", {key: each for key, each in said.items() if key not in _AROUND})
+    inner = given.get("config", {key: each for key, each in given.items() if key not in _AROUND})
     if not isinstance(inner, dict):
         raise ValueError(f"{path} must hold settings under `config`, got {inner!r}")
     for key in inner:
@@ -157,13 +158,13 @@ _READERS: dict[str, Callable[[str], Any]] = {
 }  # fmt: skip
 
 
-def _task(task: str | None, said: Mapping[str, Any], file: Path | None) -> str:
-    found = task or said.get("task")
+def _task(task: str | None, given: Mapping[str, Any], file: Path | None) -> str:
+    found = task or given.get("task")
     if found is None:
         raise ValueError("`task` must be named, such as listops-mini; see: depthpde data list")
-    if task and said.get("task", task) != task:
+    if task and given.get("task", task) != task:
         raise ValueError(
-            f"`task` must be that of {file}, {said['task']!r}, got {task!r}; leave one of them out"
+            f"`task` must be that of {file}, {given['task']!r}, got {task!r}; leave one of them out"
         )
     return str(found)
 
@@ -214,24 +215,24 @@ def _nested(name: str, value: Any) -> dict[str, Any]:
     return _check_parts({first: value})
 
 
-def _check_parts(said: Mapping[str, Any]) -> dict[str, Any]:
+def _check_parts(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings whose model and training, which no run is without, are settings too."""
     for part in ("model", "training"):
-        if not isinstance(said.get(part, {}), Mapping):
+        if not isinstance(given.get(part, {}), Mapping):
             raise ValueError(
-                f"`{part}` must be a mapping of settings, got {said[part]!r}; name them, such as "
+                f"`{part}` must be a mapping of settings, got {given[part]!r}; name them, such as "
                 f"{part}.NAME=VALUE, or leave it out"
             )
-    return dict(said)
+    return dict(given)
 
 
-def _over(values: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
+def _over(values: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings with others on top.
 
     A layer's name stands for the layer of that kind; one of another kind replaces it whole.
     """
     found = dict(values)
-    for key, value in said.items():
+    for key, value in given.items():
         old = found.get(key)
         if key == "layer" and isinstance(old, str):
             old = {"kind": old}

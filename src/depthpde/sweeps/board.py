@@ -1,14 +1,16 @@
-"""The board: a grid as a table, live on a terminal, a line a change elsewhere."""
+"""The board: a grid as a table, live on a terminal or in a notebook, a line a change elsewhere."""
 
 from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
+from depthpde.notebook import live_output
 from depthpde.pages.formatting import format_seconds
 from depthpde.records.index.index import Index
 from depthpde.records.record import Grid, State
@@ -66,6 +68,7 @@ class TerminalBoard:
         self._index = Index(results, outside=True)
         self.stream = stream or sys.stderr
         self._live: Live | None = None
+        self._show: Callable[[str], None] | None = None
         self._looked = 0.0
         self._at_once = 0
         self._told: dict[str, State] = {}
@@ -77,6 +80,8 @@ class TerminalBoard:
 
             self._live = Live(console=Console(file=self.stream), auto_refresh=False)
             self._live.start()
+        elif self.stream is sys.stderr:
+            self._show = live_output()
         self._told = {each.run: each.state for each in cell_statuses(self.grid, self._index)}
         return self
 
@@ -103,6 +108,9 @@ class TerminalBoard:
 
             shown = table(self.grid, cells, at_once=self._at_once)
             self._live.update(Text(shown), refresh=True)
+            return
+        if self._show is not None:
+            self._show(table(self.grid, cells, at_once=self._at_once))
             return
         for each in {cell.run: cell for cell in cells}.values():
             if self._told.get(each.run) is not each.state:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from depthpde.data.reader import default_out
+from depthpde.locks import lock_file
 from depthpde.records.record import State, is_recorded
 from depthpde.runs.execute import BusyError, ensure_prepared, execute
 from depthpde.runs.failure import explain
@@ -251,5 +251,5 @@ def prepare_once(run: RunConfig, folders: Folders, log: Callable[[str], None]) -
     place = folders.prepared or default_out()
     place.mkdir(parents=True, exist_ok=True)
     with (place / ".preparing").open("w") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        lock_file(handle, wait=True)
         ensure_prepared(run, folders.data, folders.prepared, log)

@@ -222,7 +222,7 @@ def bases(
         model: Fields of the ModelConfig to change.
         training: Fields of the TrainingConfig to change.
     """
-    from depthpde.data.lookup import find_task, is_source
+    from depthpde.data.lookup import find_anywhere, find_task, is_source
     from depthpde.models.config import ModelConfig
     from depthpde.runs.defaults import defaults
     from depthpde.runs.presets import preset
@@ -233,7 +233,7 @@ def bases(
         task, base = word, None
         if is_source(word):
             own = find_task("", word)
-            task, base = own.name, replace(defaults(own), source=word)
+            task, base = own.name, replace(defaults(own), source=find_anywhere(word))
         base = base or preset(name, task)
         found[task] = replace(
             base,

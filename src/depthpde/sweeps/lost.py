@@ -18,7 +18,7 @@ LOOK = 15.0
 class LostRuns:
     """Watches the heartbeats of runs that are computed elsewhere.
 
-    Only a heart that was seen to beat since the run was given away can stop: what an earlier
+    Only a heartbeat that was seen since the run was given away can stop: what an earlier
     attempt left behind says nothing, and a job may wait in a queue for days.
 
     Args:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
@@ -13,6 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from depthpde.files import write_json
+from depthpde.locks import lock_byte, unlock_byte
 from depthpde.records.record import (
     CONFIG,
     FINISHED,
@@ -128,15 +128,11 @@ class Claims:
 
     def take(self, run: str) -> bool:
         """Claim a run; False where another sweep has it."""
-        try:
-            fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, _byte(run))
-        except (BlockingIOError, PermissionError):
-            return False
-        return True
+        return lock_byte(self._file, _byte(run))
 
     def release(self, run: str) -> None:
         """Let go of a run."""
-        fcntl.lockf(self._file, fcntl.LOCK_UN, 1, _byte(run))
+        unlock_byte(self._file, _byte(run))
 
 
 class _Sweep:
@@ -189,7 +185,7 @@ class _Sweep:
             elif not claims.take(run.id):
                 self.shared.add(run.id)
                 self.waiting.append(run)
-            elif self._settled_elsewhere(run):
+            elif self._settled_elsewhere(run):  # asked after the claim: nobody can end it now
                 claims.release(run.id)
             else:
                 self.flying[run.id] = run
@@ -222,8 +218,10 @@ class _Sweep:
         elif end is AttemptEnd.LEFT:
             self.outcome.left[run.id] = why
         elif not self.outcome.interrupted:  # died, or interrupted by somebody else
+            # Only deaths without progress count: a run that is preempted again and again gets on,
+            # one that dies at the same update each time never will.
             if self._got_further(run):
-                self.deaths[run.id] = 0  # preempted, not caught in a loop
+                self.deaths[run.id] = 0
             self.deaths[run.id] += 1
             if self.deaths[run.id] > self.retries:
                 self._fail(run, f"{why}; tried {self.deaths[run.id]} times")

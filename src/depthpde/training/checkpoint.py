@@ -44,6 +44,7 @@ class Checkpoints:
 
     def __init__(self, folder: str | Path, identity: Mapping[str, Any]) -> None:
         self.folder = Path(folder)
+        # Through JSON and back: tuples and enums then compare equal to what a checkpoint holds.
         self.identity = json.loads(json.dumps(dict(identity)))
         self._attempt(lambda: self.folder.mkdir(parents=True, exist_ok=True))
         self._sweep()
@@ -51,6 +52,7 @@ class Checkpoints:
     def save(self, update: int, checkpoint: Checkpoint) -> None:
         """Write a checkpoint, and forget all but the last two."""
         whole = {name: each.detach().contiguous() for name, each in checkpoint.tensors.items()}
+        # Cloned, because safetensors refuses tensors that share storage, as tied weights do.
         packed = save({name: each.cpu().clone() for name, each in whole.items()})
         values = {
             "format": FORMAT,
@@ -63,6 +65,8 @@ class Checkpoints:
         name = f"update-{update:08d}"
 
         def write() -> None:
+            # Tensors, then the JSON that vouches for them, then the old ones: killed between any
+            # two of these lines, the newest JSON still belongs to a whole checkpoint.
             write_whole(self.folder / f"{name}.safetensors", packed)
             write_whole(self.folder / f"{name}.json", text)
             for old in self._found()[KEPT:]:

@@ -1,17 +1,24 @@
-"""Show a run while it goes: a bar on a terminal, a quiet line at every point elsewhere."""
+"""Show a run while it goes: a bar on a terminal or in a notebook, a line a point elsewhere."""
 
 from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
 from torch import nn
 
+from depthpde.notebook import live_output
 from depthpde.training.config import TrainingConfig
 from depthpde.training.history import History, Point
 from depthpde.training.optimizer import learned_ratios
+
+BETWEEN = 0.5
+"""Seconds between two looks in a notebook."""
+WIDTH = 20
+"""Characters of a bar."""
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -32,8 +39,9 @@ class Progress:
         self.model, self.config = model, config
         self.stream = stream or sys.stderr
         self._bar: Bar | None = None
+        self._show: Callable[[str], None] | None = None
         self._start: tuple[float, int, int] | None = None
-        self._told = -1
+        self._told, self._shown = -1, 0.0
         self._ratios = ""
 
     def __enter__(self) -> Self:
@@ -41,6 +49,8 @@ class Progress:
             self._bar = _bar(self.stream)
             self._bar.start()
             self._bar.add_task("training", total=self.config.updates, text="")
+        elif self.stream is sys.stderr:
+            self._show = live_output()
         return self
 
     def __exit__(
@@ -64,6 +74,11 @@ class Progress:
         if self._bar is not None:
             text = "\n".join(self.lines(history, now))
             self._bar.update(self._bar.task_ids[0], completed=history.update, text=text)
+        elif self._show is not None:
+            if new or time.monotonic() - self._shown > BETWEEN or history.finished:
+                self._shown = time.monotonic()
+                bar = _drawn(history.update, self.config.updates)
+                self._show("\n".join((bar, *self.lines(history, now))))
         elif new:
             front = f"update {history.update}/{self.config.updates}"
             print(" · ".join((front, *self.lines(history))), file=self.stream, flush=True)
@@ -83,6 +98,12 @@ class Progress:
         return " · ".join(reached), " · ".join(pace + [self._ratios] * bool(self._ratios))
 
 
+def _drawn(done: int, total: int) -> str:
+    """Return a bar of text."""
+    full = WIDTH * done // max(total, 1)
+    return f"{'━' * full}{'╌' * (WIDTH - full)} {done}/{total}"
+
+
 def _bar(stream: TextIO) -> Bar:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
@@ -90,7 +111,7 @@ def _bar(stream: TextIO) -> Bar:
 
     console = Console(file=stream)
     text = TextColumn("{task.fields[text]}")
-    return Bar(BarColumn(bar_width=20), MofNCompleteColumn(), text, console=console)
+    return Bar(BarColumn(bar_width=WIDTH), MofNCompleteColumn(), text, console=console)
 
 
 def _say_ratios(model: nn.Module) -> str:

@@ -32,9 +32,7 @@ def test_refuses_a_corpus_of_another_size_or_shorter_than_a_window(tmp_path: Pat
     (tmp_path / "shakespeare" / "input.txt").write_bytes(b"to be " * 100)
     with pytest.raises(ValueError, match=r"input\.txt must hold 1,115,394 bytes, got 600"):
         prepare("shakespeare", data=tmp_path, out=tmp_path / "out")
-    with pytest.raises(
-        ValueError, match="validation of shakespeare must be longer than one window"
-    ):
+    with pytest.raises(ValueError, match=r"validation.*one window"):
         prepare("shakespeare", data=tmp_path, out=tmp_path / "out", check=False)
 
 

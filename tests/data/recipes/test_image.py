@@ -75,7 +75,7 @@ def test_a_pickle_made_today_is_read_without_being_executed(tmp_path, batches) -
     (folder / "test_batch").write_bytes(
         b"cos\nsystem\n(S'touch " + str(tmp_path).encode() + b"/x'\ntR."
     )
-    with pytest.raises(ValueError, match="must hold as many labels as images, got 0 and 0"):
+    with pytest.raises(ValueError, match=r"must.*images, got 0 and 0"):
         read_batches(folder, check=False)
     assert not (tmp_path / "x").exists()
 

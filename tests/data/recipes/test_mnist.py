@@ -64,7 +64,7 @@ def test_bit_reversal_is_the_known_order() -> None:
 
 
 def test_a_changed_file_is_refused_unless_asked_for(idx_folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"ubyte\.gz must have the published MD5 f68b"):
+    with pytest.raises(ValueError, match=r"ubyte\.gz.*published MD5 f68b"):
         prepare("mnist", data=idx_folder, out=tmp_path)
     assert not read_manifest(prepare("mnist", data=idx_folder, out=tmp_path, check=False))[
         "checksums_checked"
@@ -90,10 +90,10 @@ def test_fashion_is_not_looked_for_in_the_folder_of_mnist(idx_folder: Path, tmp_
 def test_refuses_wrong_magic_wrong_size_and_a_cut_file(idx_folder: Path) -> None:
     path = idx_folder / "train-labels-idx1-ubyte.gz"
     raw = gzip.decompress(path.read_bytes())
-    with pytest.raises(ValueError, match="must start with the IDX magic 00000803, got 00000801"):
+    with pytest.raises(ValueError, match=r"must.*magic 00000803, got 00000801"):
         read_idx(path, 3)
     path.write_bytes(gzip.compress(raw[:-1]))
-    with pytest.raises(ValueError, match="must hold 60 bytes after its header, got 59"):
+    with pytest.raises(ValueError, match=r"must hold 60.*header, got 59"):
         read_idx(path, 1)
     path.write_bytes(gzip.compress(raw)[:-12])
     with pytest.raises(ValueError, match="cut short or damaged"):
@@ -108,7 +108,7 @@ def test_refuses_labels_and_images_that_do_not_fit(idx_folder: Path, tmp_path: P
     with pytest.raises(ValueError, match="must have labels 0 … 9, got 11"):
         prepare("mnist", **kept)
     labels.write_bytes(gzip.compress(raw[:7] + bytes([59]) + raw[8:-1]))
-    with pytest.raises(ValueError, match="as many images as there are labels, got 60 and 59"):
+    with pytest.raises(ValueError, match=r"as.*labels, got 60 and 59"):
         prepare("mnist", **kept)
     images = idx_folder / "train-images-idx3-ubyte.gz"
     labels.write_bytes(gzip.compress(raw))

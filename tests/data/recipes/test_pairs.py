@@ -32,7 +32,7 @@ def test_the_same_key_gives_the_same_pairs() -> None:
 
 
 def test_refuses_a_single_group() -> None:
-    with pytest.raises(ValueError, match="`groups` must be at least 2 to draw pairs from, got 1"):
+    with pytest.raises(ValueError, match=r"`groups`.*2.*got 1"):
         pair_up(GROUPS[:1], 10, 0)
 
 

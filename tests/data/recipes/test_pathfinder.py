@@ -202,13 +202,11 @@ def test_a_linear_probe_of_the_mini_stays_near_chance() -> None:
 
 
 def test_refuses_scenes_that_cannot_be_laid_out() -> None:
-    with pytest.raises(
-        ValueError, match=r"`seed_distance` must lie in \[1, 4\], got 7; the curves"
-    ):
+    with pytest.raises(ValueError, match=r"`seed_distance`.*\[1, 4\].*got 7; the curves"):
         Scenery(size=16)
     with pytest.raises(ValueError, match=r"`paddles` must lie in \[2, 256\].*shorter or fewer"):
         Scenery(size=64, contour_length=200)
-    with pytest.raises(ValueError, match="`contour_length` must be at least 1, got 0"):
+    with pytest.raises(ValueError, match=r"`contour_length`.*1.*got 0"):
         Scenery(size=32, contour_length=0)
 
 
@@ -298,15 +296,13 @@ def test_any_metadata_is_read_or_refused(tmp_path_factory, raw: bytes) -> None:
 def test_refuses_missing_metadata_and_unreadable_images(release: Path, tmp_path: Path) -> None:
     pytest.importorskip("PIL")
     image = release / "imgs" / "0" / "sample_0.png"
-    with pytest.raises(
-        ValueError, match=r"sample_0\.png must be an image of 128×128, got \(32, 32\)"
-    ):
+    with pytest.raises(ValueError, match=r"sample_0\.png.*of 128×128, got \(32, 32\)"):
         read_png(image, 128)
     image.write_bytes(b"")  # one image of the real release is empty
     with pytest.raises(ValueError, match=r"sample_0\.png is not a readable image"):
         read_png(image, 32)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(FileNotFoundError, match=r"must hold the files N\.npy of the release"):
+    with pytest.raises(FileNotFoundError, match=r"must.*files N\.npy of the release"):
         read_metadata(tmp_path / "empty")
 
 

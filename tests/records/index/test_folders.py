@@ -50,3 +50,10 @@ def test_a_folder_that_vanished_and_a_plain_file_lead_nowhere(results: Path) -> 
     folder = ResultsFolder(results, outside=False)
     assert folder.leads_outside(results / "runs" / "gone") == ""
     assert folder.leads_outside(results / "grids" / "placement.json") == ""
+
+
+def test_a_link_to_itself_lies_nowhere(tmp_path: Path) -> None:
+    run = tmp_path / "runs" / ("a" * 16)
+    run.mkdir(parents=True)
+    (run / "environment.json").symlink_to("environment.json")
+    assert "environment.json" in ResultsFolder(tmp_path, outside=False).leads_outside(run)

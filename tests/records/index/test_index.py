@@ -11,14 +11,16 @@ from pathlib import Path
 import pytest
 
 from depthpde.files import write_json
+from depthpde.records.evidence import gather
 from depthpde.records.index import reading as reading_file
 from depthpde.records.index.index import TURNS, Index, look_once
 from depthpde.records.index.store import FOLDER
-from depthpde.records.learning_curves import read_validations
+from depthpde.records.learning_curves import read_validations, validation_curve
 from depthpde.records.probes import read_probe
 from depthpde.records.record import CONFIG, RESULT, STATUS, State, read_record, write_grid
 from depthpde.records.results import read_results
 from depthpde.records.ungrouped import UNGROUPED
+from depthpde.report.tables import paired_table
 
 
 def some_run(results: Path) -> Path:
@@ -50,9 +52,9 @@ def test_reads_again_only_what_changed(results: Path, monkeypatch: pytest.Monkey
     first = known.look(patience=60.0)
     read: list[str] = []
 
-    def noting(folder: Path):  # the real reader, listened to
+    def noting(folder: Path, texts=None):  # the real reader, listened to
         read.append(folder.name)
-        return read_record(folder)
+        return read_record(folder, texts)
 
     monkeypatch.setattr(reading_file, "read_record", noting)
     assert known.look(60.0).version == first.version
@@ -207,7 +209,9 @@ def test_a_record_of_the_index_is_that_of_its_files(results: Path) -> None:
     for run in known.snapshot.entries:
         plain, kept = read_record(results / "runs" / run), known.record(run)
         assert kept is not None
-        assert kept.kept.keys() == {"metrics.jsonl"}, "made of the index, not of files"
+        assert kept.stored.keys() == {"metrics.jsonl", "probe.json"}, (
+            "made of the index, not of files"
+        )
         assert (kept.config, kept.status, kept.result) == (plain.config, plain.status, plain.result)
         assert (kept.label, kept.environment) == (plain.label, plain.environment)
         assert read_validations(kept) == read_validations(plain)
@@ -222,13 +226,56 @@ def test_a_record_of_the_index_is_that_of_its_files(results: Path) -> None:
     assert changed.result["seconds"] == 1.0
 
 
+def test_a_summary_is_compared_as_its_record_is_without_reading_it(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = look_once(results)
+    (grid,) = known.all_grids().values()
+    wanted = [cell.run for cell in grid.cells]
+    whole = gather(grid, known.records(wanted))
+    monkeypatch.setattr(type(known), "record", None)  # nothing of a run may be read for its scores
+    part = gather(grid, known.summaries([*wanted, "nobody"]))
+    assert paired_table(part) == paired_table(whole)
+    monkeypatch.undo()
+    for variant in whole.variants:
+        ours, theirs = part.records(variant), whole.records(variant)
+        assert part.role(variant) == whole.role(variant)
+        assert validation_curve(ours) == validation_curve(theirs)
+        assert (ours[0].task, ours[0].seed) == (theirs[0].task, theirs[0].seed)
+        assert dict(ours[0].config) == theirs[0].config
+        assert len(ours[0].config) == len(theirs[0].config)
+
+
+def test_a_summary_of_a_run_that_goes_on_has_no_result(results: Path) -> None:
+    folder = some_run(results)
+    (folder / RESULT).unlink()
+    write_json(folder / STATUS, {"state": "running", "heartbeat": time.time()})
+    (found,) = look_once(results).summaries([folder.name]).values()
+    assert (found.result, found.status["state"]) == (None, "running")
+
+
+def test_curves_and_probes_are_read_from_files_where_the_index_is_gone(results: Path) -> None:
+    run = some_run(results).name
+    write_json(results / "runs" / run / "probe.json", {"depth": {"drift.cosine": [1.0, 0.5]}})
+    known = look_once(results)
+    record = known.record(run)
+    assert record is not None
+    shutil.rmtree(results / FOLDER)
+    known.look(0.0)  # another, nearly empty index stands there now
+    plain = read_record(results / "runs" / run)
+    assert read_validations(record) == read_validations(plain)
+    assert read_probe(record) == read_probe(plain)
+    assert read_validations(record).value
+    assert read_probe(record).value
+
+
 def counting(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Note every run that is read from its files."""
     read: list[str] = []
 
-    def noting(folder: Path):  # the real reader, listened to
+    def noting(folder: Path, texts=None):  # the real reader, listened to
         read.append(folder.name)
-        return read_record(folder)
+        return read_record(folder, texts)
 
     monkeypatch.setattr(reading_file, "read_record", noting)
     return read
@@ -323,8 +370,8 @@ def test_a_run_that_changed_while_it_was_read_is_read_again(
 ) -> None:
     folder = some_run(results)
 
-    def meanwhile(path: Path):
-        record = read_record(path)
+    def meanwhile(path: Path, texts=None):
+        record = read_record(path, texts)
         if path == folder and record.status["update"] == 800:
             write_json(folder / STATUS, {"state": "done", "update": 799, "updates": 800})
         return record

@@ -17,7 +17,14 @@ def a_row(results: Path, *, signature: str = "one") -> IndexRow:
     record = read_record(sorted((results / "runs").iterdir())[0])
     entry = summarize(record)
     return IndexRow(
-        entry.id, signature, entry, "", (("probe.json", "why"),), b'{"a": 1}', b'{"b": 2}'
+        entry.id,
+        signature,
+        entry,
+        "",
+        (("probe.json", "why"),),
+        b'{"a": 1}',
+        b"[[1, 2.5]]",
+        b'{"b": 2}',
     )
 
 
@@ -30,6 +37,11 @@ def test_what_is_put_is_read_again(results: Path) -> None:
     assert again[row.id].parts == row.parts
     assert again["broken"] == broken
     assert (store.record(row.id, "one"), store.probe(row.id, "one")) == ({"a": 1}, {"b": 2})
+    assert store.curve(row.id, "one") == [[1, 2.5]]
+    first, second = (IndexRow(name, "one", row.entry) for name in ("a", "b"))
+    store.put([first, second])
+    lines = [each.entry.trivial for each in open_store(results).read() if each.entry]
+    assert len({id(each) for each in lines}) == 1, "runs that agree share their trivial lines"
 
 
 def test_a_record_of_another_signature_is_not_given(results: Path) -> None:
@@ -86,6 +98,6 @@ def test_one_of_another_version_is_refused_so_that_it_is_made_anew(results: Path
     assert store.path is not None
     with sqlite3.connect(store.path) as other:
         other.execute("UPDATE about SET format = 'older'")
-    with pytest.raises(sqlite3.DatabaseError, match="must be of format 1 depthpde"):
+    with pytest.raises(sqlite3.DatabaseError, match="must be of format 2 depthpde"):
         Store(store.path)
     assert open_store(results).path == store.path

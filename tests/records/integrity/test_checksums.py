@@ -57,7 +57,7 @@ def test_edited_numbers_are_refused(folder):
     said = json.loads((folder / "result.json").read_text())
     for change in ({"seconds": 0.1}, {"update": 5}, {"notes": ["x"]}):
         write_json(folder / "result.json", said | change)
-        with pytest.raises(ValueError, match="checksum was made of, got changed ones; copy"):
+        with pytest.raises(ValueError, match=r"checksum.*of, got changed ones; copy"):
             read_record(folder)
 
 

@@ -3,7 +3,7 @@ import math
 import pytest
 
 from depthpde.records.protocols.protocol import BaselineGate, Look, PlannedContrast, StudyProtocol
-from depthpde.records.protocols.steps import GateError, choose_rate, pass_gates, walk_contrasts
+from depthpde.records.protocols.steps import GateError, choose_rate, pass_gates
 
 TEXT = BaselineGate(task="text", endpoint="accuracy", least=59.4, words="a bag of bytes")
 IMAGE = BaselineGate(task="image", endpoint="accuracy", least=25.0, words="a linear probe")
@@ -43,23 +43,3 @@ def test_a_gate_that_fails_stops_the_experiment_and_says_which(reached):
     with pytest.raises(GateError, match=r"text accuracy.*59\.4 \(a bag of bytes\): FAILED") as told:
         pass_gates(PROTOCOL, found)
     assert "image" not in str(told.value)
-
-
-@pytest.mark.parametrize(
-    ("holding", "wanted"),
-    [
-        ("abc", [True, True, True]),
-        ("ac", [True, False, None]),
-        ("bc", [False, None, None]),
-    ],
-)
-def test_the_first_contrast_that_fails_ends_the_tests(holding, wanted):
-    asked = []
-
-    def holds(contrast):
-        asked.append(contrast.variant)
-        return contrast.variant in holding
-
-    outcomes = walk_contrasts(PROTOCOL, holds)
-    assert [outcome for _, outcome in outcomes] == wanted
-    assert asked == list("abc")[: 3 - wanted.count(None)], "what is not tested is not looked at"

@@ -12,6 +12,7 @@ from depthpde.records.statistics.sign_flip import (
     Alternative,
     sign_flip_interval,
     sign_flip_test,
+    sign_flip_tests,
 )
 
 
@@ -94,3 +95,14 @@ def test_six_pairs_give_their_range_and_five_give_nothing():
 def test_wrong_calls_are_refused(call, words):
     with pytest.raises(ValueError, match=words):
         call()
+
+
+@pytest.mark.parametrize("side", ["both", "above", "below"])
+def test_several_samples_are_tested_as_each_by_itself(side: str) -> None:
+    random = np.random.default_rng(3)
+    samples = [random.normal(0.1, 1.0, size) for size in (6, 44, 60, 44, 12, 44)]
+    samples.append(np.tile([1.0, -1.0], 22))  # sums to nothing: p is 1 where both sides count
+    together = sign_flip_tests(samples, [side] * len(samples))
+    assert together == [sign_flip_test(each, side=side) for each in samples]
+    assert 0 < min(together) < max(together) <= 1
+    assert sign_flip_tests([]) == []

@@ -81,7 +81,7 @@ class Disaster:
 
 @pytest.mark.drill
 def test_every_run_is_recorded_once_though_a_worker_and_a_node_are_killed(
-    nodes, run, prepared, tmp_path
+    nodes, run, prepared, tmp_path, tally
 ):
     cluster, second = nodes
     training = replace(run.training, updates=200, evaluate_every=200, checkpoint_every=10)
@@ -99,6 +99,7 @@ def test_every_run_is_recorded_once_though_a_worker_and_a_node_are_killed(
     assert {each.state for each in records.values()} <= FINISHED
     assert sum(each.status["attempts"] for each in records.values()) == 6 + seen["died"]
     assert {each.environment["threads"] for each in records.values()} == {1}
+    tally("Ray, two nodes: a worker killed, then a node", 2, "every run recorded once")
 
 
 def test_a_record_travels_where_no_folder_is_shared(nodes, run, prepared, tmp_path, monkeypatch):
@@ -170,7 +171,9 @@ except ConnectionError as error:
 
 @pytest.mark.drill
 @pytest.mark.parametrize("when", ["before the first run", "while a run is computed"])
-def test_a_dead_head_ends_the_sweep_with_a_sentence(run, prepared, tmp_path, monkeypatch, when):
+def test_a_dead_head_ends_the_sweep_with_a_sentence(
+    run, prepared, tmp_path, monkeypatch, when, tally
+):
     from ray.cluster_utils import Cluster
 
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
@@ -198,6 +201,7 @@ def test_a_dead_head_ends_the_sweep_with_a_sentence(run, prepared, tmp_path, mon
     assert "has not answered for 40 s" in sentence
     assert "then the same command, which goes on" in sentence
     assert "The program will terminate" not in said
+    tally("Ray: the head killed", 1, "one sentence, exit 1")
 
 
 def test_an_address_that_refuses_or_says_nothing_is_told_within_15_seconds():

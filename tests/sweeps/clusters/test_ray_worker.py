@@ -15,6 +15,7 @@ from depthpde.sweeps.clusters.ray_worker import (
     held,
     scratch,
     sees,
+    tidy,
 )
 from depthpde.sweeps.executor import Folders, InProcess
 from depthpde.sweeps.sweep import sweep
@@ -64,3 +65,12 @@ def test_live_records_are_taken_once_the_newest_alone():
     live.put("a", {"status.json": b"2"})
     assert live.take() == {"a": {"status.json": b"2"}}
     assert live.take() == {}
+
+
+def test_what_was_recorded_elsewhere_is_tidied_up_and_the_rest_kept(token):
+    for name in ("a", "b"):
+        (scratch(token) / "runs" / name).mkdir(parents=True)
+        (scratch(token) / "runs" / name / "status.json").write_text('{"update": 3}')
+        (scratch(token) / "runs" / name / "config.json").write_text("{}")
+    tidy(token, ["a", "elsewhere"])
+    assert [each.name for each in (scratch(token) / "runs").iterdir()] == ["b"]

@@ -96,7 +96,7 @@ def test_cancelled_jobs_save(run, prepared, tmp_path, book):
 
 
 @pytest.mark.drill
-def test_a_job_that_is_killed_is_submitted_again(run, prepared, tmp_path):
+def test_a_job_that_is_killed_is_submitted_again(run, prepared, tmp_path, tally):
     longer = {"updates": 600, "evaluate_every": 600, "checkpoint_every": 20}
     long = replace(run, training=replace(run.training, **longer))
     folder = tmp_path / "runs" / long.id
@@ -114,6 +114,7 @@ def test_a_job_that_is_killed_is_submitted_again(run, prepared, tmp_path):
     assert killed
     assert (outcome.recorded, outcome.failed) == (1, {})
     assert read_record(folder).status["attempts"] == 2
+    tally("A job of submitit killed", 1, "submitted again, and went on")
 
 
 def test_where_there_is_no_slurm_that_is_said(tmp_path, monkeypatch):

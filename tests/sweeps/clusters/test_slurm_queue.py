@@ -89,7 +89,9 @@ def kill(job, record):
 @pytest.mark.parametrize(
     ("deeds", "lost"), [([requeue] * 3, 0), ([cancel, cancel], 0), ([kill, kill], 2)]
 )
-def test_a_run_goes_on_whatever_happens_to_its_jobs(cluster, run, prepared, tmp_path, deeds, lost):
+def test_a_run_goes_on_whatever_happens_to_its_jobs(
+    cluster, run, prepared, tmp_path, deeds, lost, tally
+):
     run = longer(run)
     folder = tmp_path / "slurm" / "runs" / run.id
     trouble = Trouble(folder, deeds)
@@ -102,6 +104,8 @@ def test_a_run_goes_on_whatever_happens_to_its_jobs(cluster, run, prepared, tmp_
     time.sleep(6)
     states = set((queue_states(NAME) or {}).values())
     assert not states & {"RUNNING", "PENDING", "COMPLETING"}, "no orphan"
+    name = deeds[0].__name__
+    tally(f"A real SLURM: {name} of a running job", len(deeds), "the run went on, no orphan job")
     if deeds[0] is not requeue:
         return
     sweep([run], InProcess(Folders(tmp_path / "here", None, prepared)), tmp_path / "here")
@@ -112,7 +116,9 @@ def test_a_run_goes_on_whatever_happens_to_its_jobs(cluster, run, prepared, tmp_
 
 
 @pytest.mark.drill
-def test_a_job_warned_that_its_time_is_up_saves_and_goes_on(cluster, run, prepared, tmp_path):
+def test_a_job_warned_that_its_time_is_up_saves_and_goes_on(
+    cluster, run, prepared, tmp_path, tally
+):
     run = longer(run)
     warn = [lambda job, record: ask("scancel", "--signal=USR2", job)]
     trouble = Trouble(tmp_path / "runs" / run.id, warn)
@@ -120,10 +126,11 @@ def test_a_job_warned_that_its_time_is_up_saves_and_goes_on(cluster, run, prepar
     outcome = sweep([run], place, tmp_path, retries=1, callback=trouble)
     assert (outcome.recorded, trouble.deeds) == (1, [])
     assert trouble.ends == ["interrupted", "recorded"]
+    tally("A real SLURM: the warning before the time limit", 1, "saved, and went on")
 
 
 @pytest.mark.drill
-def test_leaving_a_sweep_leaves_no_job_behind(cluster, run, prepared, tmp_path):
+def test_leaving_a_sweep_leaves_no_job_behind(cluster, run, prepared, tmp_path, tally):
     runs = [longer(replace(run, seed=seed), 10**6) for seed in range(3)]
     asked = []
 
@@ -137,3 +144,4 @@ def test_leaving_a_sweep_leaves_no_job_behind(cluster, run, prepared, tmp_path):
     assert read_record(tmp_path / "runs" / runs[0].id).state is State.INTERRUPTED
     left = subprocess.run(["squeue", "--noheader"], capture_output=True, text=True).stdout
     assert left.strip() == ""
+    tally("A real SLURM: the sweep is left", 1, "runs saved, no job left")

@@ -17,7 +17,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -182,7 +182,7 @@ def baselines(expressions: Ragged, labels: Array) -> dict[str, float]:
 
 def recipe(task: Task, request: Request, writer: Writer) -> None:
     """Generate a ListOps task: test first, then validation, then train."""
-    grammar = MINI if task.mini else LRA
+    grammar = MINI if task.mini else replace(LRA, lengths=(LRA.lengths[0], task.length - 1))
     total = sum(task.splits.values())
     request.log(f"{task.name}: growing {total:,} trees")
     expressions, labels = generate(total, request.seed, grammar=grammar, workers=request.workers)

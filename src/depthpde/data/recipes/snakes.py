@@ -41,7 +41,7 @@ def _next(key: np.uint64, state: Array) -> float:
 
 @kernel
 def _closer(p: Array, q: Array, clear: float) -> bool:
-    """Say whether two segments (y, x, y, x) come closer than a distance."""
+    """Return whether two segments (y, x, y, x) come closer than a distance."""
     bound = clear * clear
     return (
         _to_segment(p[0], p[1], q) < bound
@@ -91,7 +91,7 @@ def _place(c: Array, y: float, x: float, angle: float, paddle: Array) -> bool:
 
 @kernel
 def _free(c: Array, paddles: Array, count: int, skip: int, paddle: Array) -> bool:
-    """Say whether a paddle keeps its distance from all others but the one it follows."""
+    """Return whether a paddle keeps its distance from all others but the one it follows."""
     clear = 2.0 * c[MARGIN] + c[THICKNESS]
     far = 4.0 * (clear + c[LENGTH]) ** 2
     for other in range(count):
@@ -133,7 +133,7 @@ def _extend(
 
 @kernel
 def _ends_well(c: Array, count: int, paddle: Array) -> bool:
-    """Say whether the last paddle of a target stops where a marker on the diagonal begins."""
+    """Return whether the last paddle of a target stops where a marker on the diagonal begins."""
     total = 2 * int(c[CONTOUR])
     if c[BAND] == 0.0 or count < total - 2 or count >= total:
         return True

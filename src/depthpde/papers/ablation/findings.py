@@ -142,12 +142,12 @@ def _rank(found: Ablation, system: str, variants: dict[str, str]) -> Judged | Ju
 
 def _explosion(found: Ablation, system: str, variants: dict[str, str]) -> Judged | JudgedClaim:
     rates = {name: divergence(found, variants[name]) for name in (BOTH, NO_NORM, NEITHER)}
-    said = ", ".join(f"{name} {rate}" for name, rate in rates.items())
+    listed = ", ".join(f"{name} {rate}" for name, rate in rates.items())
     return number_claim(
         f"Paper B, {system}: without LayerNorm training explodes",
         "the largest gradient norm in training, before clipping at 1.0, is 10^{mean:.2f} times "
         f"that with both, a divergence counted as 10^{HUNDREDFOLD:g} at least; diverged runs: "
-        f"{said}; explosive counts from tenfold",
+        f"{listed}; explosive counts from tenfold",
         growths(found, variants[NO_NORM], variants[BOTH]),
         mark=1.0,
     )

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from depthpde.papers.experiment import DYNAMICS, Case
+from depthpde.papers.experiment import DYNAMICS, INFORMATION, Case
 from depthpde.records.evidence import Evidence
 from depthpde.records.record import Record, State
 from depthpde.sweeps.grid import Plan, Variant, bases
@@ -42,9 +42,9 @@ SYSTEMS: dict[str, dict[str, Any]] = {
 """How each system goes through depth: fields of its runs."""
 SEEDS = {Scale.QUICK: 3, Scale.MINI: 6, Scale.FULL: 6}
 LOOKS: dict[Scale, dict[str, int]] = {
-    Scale.QUICK: {"examples": 16, "informed": 512, "tangents": 2},
-    Scale.MINI: {"examples": 32, "informed": 512, "tangents": 4},
-    Scale.FULL: {"examples": 32, "informed": 1024, "tangents": 4},
+    Scale.QUICK: {"examples": 16, "informed": 512, "tangents": 2, "slices": 8},
+    Scale.MINI: {"examples": 32, "informed": 512, "tangents": 4, "slices": 32},
+    Scale.FULL: {"examples": 32, "informed": 1024, "tangents": 4, "slices": 32},
 }
 """How much of the test split is looked at: fields of an `Observation`."""
 
@@ -55,6 +55,8 @@ class Measured:
 
     record: Record
     seen: Mapping[str, Any]
+    sliced: Mapping[str, Any] | None = None
+    """Its sliced information plane; None where that was not estimated."""
 
     @property
     def diverged(self) -> bool:
@@ -74,6 +76,12 @@ class Measured:
         """Return what was measured at the start or the end; nothing at the end of a divergence."""
         left_out = when == "end" and self.diverged
         return {} if left_out else self.seen[when] or {}
+
+    def sliced_layers(self, when: str) -> Sequence[Mapping[str, Any]]:
+        """Return the sliced estimates by layer at the start or the end, as far as there are any."""
+        if self.sliced is None or (when == "end" and self.diverged):
+            return ()
+        return self.sliced[when] or ()
 
     def last(self, name: str, when: str = "end") -> float | None:
         """Return a measure at the last layer; None where there is none."""
@@ -165,12 +173,13 @@ def shape(
 def measure_all(case: Case) -> Ablation:
     """Measure every run of a case; what was measured before is read."""
     from depthpde.papers.measurements.observation import Observation, observe
+    from depthpde.papers.measurements.sliced_plane import sliced_plane
 
     plan, folders = weights_of(case)
     look = Observation(**LOOKS[Scale(case.scale)])
     case.log(f"measuring {len(case.records)} models")
     measured = {
-        key: Measured(record, observe(record, folders, look))
+        key: Measured(record, observe(record, folders, look), sliced_plane(record, folders, look))
         for key, record in case.records.items()
     }
     return Ablation(plan, measured)
@@ -186,12 +195,19 @@ def read_ablation(evidence: Evidence | None) -> Ablation | None:
     measured = {}
     for (task, variant), seeds in runs.items():
         for seed, record in seeds.items():
-            path = record.folder / DYNAMICS
-            if not path.is_file():
+            seen, sliced = (_stored(record, name) for name in (DYNAMICS, INFORMATION))
+            if seen is None:
                 return None
-            seen = json.loads(path.read_text(encoding="utf-8"))
-            measured[task, variant, seed] = Measured(record, seen)
+            measured[task, variant, seed] = Measured(record, seen, sliced)
     return Ablation(None, measured) if measured else None
+
+
+def _stored(record: Record, name: str) -> dict[str, Any] | None:
+    path = record.folder / name
+    if not path.is_file():
+        return None
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return found
 
 
 def weights_of(case: Case) -> tuple[Plan, Folders]:

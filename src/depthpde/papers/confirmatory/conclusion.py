@@ -18,7 +18,7 @@ from depthpde.papers.claims import (
     in_order,
     undecided,
 )
-from depthpde.papers.confirmatory.noise_scores import corrupted_scores
+from depthpde.papers.confirmatory.noise_scores import corrupted_scores, reading_scores
 from depthpde.papers.experiment import Case, Conclude, Conclusion
 from depthpde.papers.extra_tables import extra_tables
 from depthpde.records.contrasts import difference, interaction
@@ -38,6 +38,14 @@ from depthpde.records.verdicts import LEVEL, Hypothesis, with_p
 ACCURACY, ESCAPE, CORRUPTED = "accuracy", "escape", "accuracy under noise"
 """Endpoints: test accuracy in percent over tasks; updates until a plateau is left; test accuracy
 where noise has taken half of what the baseline knows."""
+READINGS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "accuracy in a window of 8": ("windowed", ("8",)),
+    "accuracy in shuffled blocks of 16": ("shuffled", ("16",)),
+    "accuracy at length 1024": ("transferred", ("text/1024",)),
+    "accuracy at twice the resolution": ("transferred", ("mnist", "image")),
+}
+"""More endpoints: what the record calls a further reading of the test split, and which of its
+levels; a task has one of them."""
 
 
 def by_protocol(protocol: StudyProtocol) -> Conclude:
@@ -152,6 +160,8 @@ def _judge(evidence: Evidence, contrast: PlannedContrast) -> Judged | JudgedClai
         weights = interaction(weights, difference(*contrast.beyond))
         what = f"({what}) − ({' − '.join(contrast.beyond)})"
     scores = corrupted_scores(evidence) if contrast.endpoint == CORRUPTED else None
+    if contrast.endpoint in READINGS:
+        scores = reading_scores(evidence, *READINGS[contrast.endpoint])
     return effect_claim(evidence, claim, weights, hypothesis, what=what, scores=scores)
 
 

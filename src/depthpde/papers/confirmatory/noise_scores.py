@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from depthpde.records.evidence import Evidence, score, trivial
 from depthpde.records.record import Record
 from depthpde.records.scores import Scores
@@ -42,6 +44,25 @@ def corrupted_scores(evidence: Evidence) -> Scores:
         for seed, run in runs.items():
             if task in levels and levels[task] in _levels(run):
                 found.setdefault(variant, {}).setdefault(task, {})[seed] = _at(run, levels[task])
+    return found
+
+
+def reading_scores(evidence: Evidence, name: str, levels: Sequence[str]) -> Scores:
+    """Return what every finished run reached when its test split was read in another way.
+
+    Args:
+        evidence: Finished runs.
+        name: What the record calls the reading.
+        levels: Which of them; the first that a record holds.
+    """
+    found: dict[str, dict[str, dict[int, float]]] = {}
+    for (task, variant), runs in evidence.runs.items():
+        for seed, run in runs.items():
+            read = (run.result or {}).get(name) or {}
+            for level in levels:
+                if level in read:
+                    found.setdefault(variant, {}).setdefault(task, {})[seed] = float(read[level])
+                    break
     return found
 
 

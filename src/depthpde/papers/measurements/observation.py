@@ -61,6 +61,8 @@ class Observation:
     """For information, which needs many; below 50 it is left out."""
     tangents: int = 4
     """Examples for the Lyapunov exponent; 0 leaves it out."""
+    slices: int = 32
+    """Random directions of the sliced information; 0 leaves it out."""
 
 
 def observe(record: Record, folders: Folders, look: Observation) -> dict[str, Any]:
@@ -74,9 +76,9 @@ def observe(record: Record, folders: Folders, look: Observation) -> dict[str, An
     path = record.folder / DYNAMICS
     asked = {"format": FORMAT, "look": [look.examples, look.informed, look.tangents]}
     if path.is_file():
-        said: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        if {key: said.get(key) for key in asked} == asked:
-            return said
+        stored: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        if {key: stored.get(key) for key in asked} == asked:
+            return stored
     run = RunConfig.from_dict(record.config)
     split = split_of(run, folders)
     start = run.build()
@@ -191,6 +193,25 @@ def plain(values: Tensor) -> list[float | None]:
     return [each if math.isfinite(each) else None for each in values.double().tolist()]
 
 
+def pooled_states(model: Pretrained, split: Split, examples: int) -> tuple[list[Tensor], Tensor]:
+    """Return the mean over sites of every depth's field, each [n, dim], and the labels, [n].
+
+    Args:
+        model: In evaluation mode.
+        split: What it is shown.
+        examples: How many of it, in whole batches of 64.
+    """
+    batches = Batches(split, 64)
+    states: list[Tensor] = []
+    labels: list[Tensor] = []
+    for part in batches.plan(0)[: math.ceil(examples / 64)]:
+        batch = batches.fill(part)
+        path, sites = follow(model, *model_inputs(model, batch))
+        states.append(torch.stack([pool(u, "mean", sites) for u in path.states]))
+        labels.append(batch.labels)
+    return list(torch.cat(states, dim=1)), torch.cat(labels)
+
+
 def _first(keep: Callable[[Field], Field], inputs: Any) -> Any:
     return (keep(inputs[0]), *inputs[1:])
 
@@ -200,18 +221,13 @@ def _map(block: torch.nn.Module, mask: Mask | None) -> Callable[[Field], Field]:
 
 
 def _information(model: Pretrained, split: Split, examples: int) -> list[dict[str, Any]] | None:
-    """Place every layer's pooled field in the information plane."""
-    batches = Batches(split, 64)
-    states: list[Tensor] = []
-    labels: list[Tensor] = []
-    for part in batches.plan(0)[: math.ceil(examples / 64)]:
-        batch = batches.fill(part)
-        path, sites = follow(model, *model_inputs(model, batch))
-        states.append(torch.stack([pool(u, "mean", sites) for u in path.states]))
-        labels.append(batch.labels)
-    if sum(map(len, labels)) < LEAST:
+    """Place every layer's pooled field in the information plane, without slices.
+
+    Those have a file of their own, so that records written before can have them too.
+    """
+    states, labels = pooled_states(model, split, examples)
+    if len(labels) < LEAST:
         return None
-    points = information_plane(list(torch.cat(states, dim=1)), torch.cat(labels))
     return [
         {
             "about_input": point.about_input.value,
@@ -219,5 +235,5 @@ def _information(model: Pretrained, split: Split, examples: int) -> list[dict[st
             "input_unreliable": point.about_input.unreliable,
             "label_unreliable": point.about_label.unreliable,
         }
-        for point in points
+        for point in information_plane(states, labels, slices=0)
     ]

@@ -31,7 +31,7 @@ class RunEntry:
     task: str
     seed: int
     state: State
-    """As its files say; see `state_at` for what they cannot say."""
+    """As its files have it; see `state_at` for what they cannot know."""
     heartbeat: float
     """When a running run was last alive, in seconds since 1970."""
     started: float
@@ -39,11 +39,15 @@ class RunEntry:
     """When its session began, and at which update."""
     update: int
     updates: int
-    """Updates made and to be made; 0 where it is not told."""
+    """Updates made and to be made; 0 where it is unknown."""
     accuracy: float | None
     """On the test split, in percent."""
     loss: float | None
     """On the test split, in nats."""
+    targets: int | None
+    """What the test accuracy was counted over."""
+    trivial: Mapping[str, float]
+    """What its task gives without learning, in percent; one object for all runs that agree."""
     seconds: float | None
     """What the whole run took."""
     error: str
@@ -57,7 +61,7 @@ class RunEntry:
     """How long it will still take, by its pace since it was first seen running."""
 
     def state_at(self, now: float) -> State:
-        """Say how the run stands at a time: one whose heart has stopped is lost."""
+        """Return the state of the run at a time: one without a recent heartbeat is lost."""
         if self.state is State.RUNNING and now - self.heartbeat > LOST_AFTER:
             return State.LOST
         return self.state
@@ -89,6 +93,9 @@ def summarize(record: Record) -> RunEntry:
     test = result.get("test") or {}
     seconds: Any = result.get("seconds")
     loss: Any = test.get("loss")
+    targets: Any = test.get("targets")
+    lines: Any = result.get("trivial")
+    known = lines.items() if isinstance(lines, Mapping) else ()
     return RunEntry(
         id=record.id,
         label=record.label,
@@ -102,6 +109,8 @@ def summarize(record: Record) -> RunEntry:
         updates=int(status.get("updates", 0)),
         accuracy=record.accuracy,
         loss=float(loss) if is_number(loss) else None,
+        targets=targets if type(targets) is int else None,
+        trivial={str(name): float(line) for name, line in known if is_number(line)},
         seconds=None if seconds is None else float(seconds),
         error=str(status.get("error", "")),
         checked=record.checked,

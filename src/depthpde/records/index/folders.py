@@ -60,11 +60,14 @@ class ResultsFolder:
                 yield each.name, _digest(_stat(each.path))
 
     def contains(self, path: Path) -> bool:
-        """Say whether a path truly lies inside the results folder, whatever links say."""
-        return path.resolve().is_relative_to(self.root)
+        """Return whether a path truly lies inside the results folder, whatever links say."""
+        try:
+            return path.resolve().is_relative_to(self.root)
+        except (OSError, RuntimeError):  # a link to itself
+            return False
 
     def refused(self, name: str) -> str:
-        """Say why the runs or the grids are not read at all; empty where they are."""
+        """Return why the runs or the grids are not read at all; empty where they are."""
         place = self.root / name
         if self.outside or not place.is_dir() or self.contains(place):
             return ""

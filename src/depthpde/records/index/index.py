@@ -2,8 +2,8 @@
 
 A look lists the folder, asks the file times of every run that has not finished, and reads what
 changed. Finished runs do not change; in case one does after all, they are looked at in turns, each
-at every sixteenth look of one process and at the first look of every process. What was read is
-kept in SQLite for the next process; the files stay the truth.
+at every sixteenth look, and all of them at the first. What was read is kept in SQLite for the next
+process; the files stay the truth.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ import sqlite3
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,14 @@ from typing import Any
 from depthpde.records.index.entry import RunEntry, Snapshot
 from depthpde.records.index.folders import ResultsFolder, Signature
 from depthpde.records.index.grid_files import GridFiles
-from depthpde.records.index.reading import faults, local, make_record, read_row
+from depthpde.records.index.reading import (
+    faults,
+    keep_parts,
+    local,
+    make_record,
+    make_summary,
+    read_row,
+)
 from depthpde.records.index.store import IndexRow, Store, open_store, remove
 from depthpde.records.record import (
     FINISHED,
@@ -66,11 +74,13 @@ class Index:
         self._broken: dict[str, Broken] = {}
         self._first: dict[str, RunEntry] = {}
         self._stale: set[str] = set()
+        self._lines: dict[str, Mapping[str, float]] = {}
         self._snapshot = Snapshot(
             entries={}, states={}, grids={}, broken=(), unread=0, version=0, places={}
         )
         self._named: tuple[int, dict[str, Grid]] = (-1, {})
         self._looks = 0
+        self._thorough = False
         self._wanted = stored
         self._home = self._find_home()
         self._store = open_store(self._home)
@@ -82,15 +92,24 @@ class Index:
         """What the last look found."""
         return self._snapshot
 
-    def look(self, patience: float = PATIENCE, progress: Progress | None = None) -> Snapshot:
+    def look(
+        self,
+        patience: float = PATIENCE,
+        progress: Progress | None = None,
+        *,
+        thorough: bool | None = None,
+    ) -> Snapshot:
         """Take a look at the folder and return what it holds now.
 
         Args:
             patience: Seconds after which reading is left to the next look.
             progress: Called with how far the reading is.
+            thorough: Look at every finished run's files too, not only at those whose turn it is;
+                so at the first look unless told otherwise.
         """
         with self._lock:
             self._looks += 1
+            self._thorough = self._looks == 1 if thorough is None else thorough
             if self._home is None:
                 self._home = self._find_home()
                 if self._home is not None:  # the first runs have come
@@ -125,11 +144,24 @@ class Index:
             return None
         if row.entry.state not in FINISHED:
             return self.find(run)
-        said = self._stored(lambda store: store.record(run, row.signature))
-        if said is None:
+        stored = self._stored(lambda store: store.record(run, row.signature))
+        if stored is None:
             return self.find(run)
-        probe = lambda: self._stored(lambda store: store.probe(run, row.signature))  # noqa: E731
-        return make_record(row, self.root / RUNS / run, said, probe)
+        return self._with_parts(make_record(row, self.root / RUNS / run, stored), row)
+
+    def summaries(self, runs: Iterable[str]) -> dict[str, Record]:
+        """Return records of known runs that hold their scores alone, made without reading a file.
+
+        What a comparison needs: state, test accuracy and loss, trivial lines; config, curve and
+        probe are read when they are asked for. Use `records` for all else.
+        """
+        found, place = {}, self.root / RUNS
+        for run in runs:
+            row = self._rows.get(run)
+            if row is not None and row.entry is not None:
+                record = make_summary(row.entry, place / run, partial(self._config, run))
+                found[run] = self._with_parts(record, row)
+        return found
 
     def find(self, run: str) -> Record | None:
         """Read the whole record of a known run from its files; None for any other name."""
@@ -181,6 +213,19 @@ class Index:
             self._named = (now.version, dict(now.grids) | ({UNGROUPED: grid} if grid.cells else {}))
         return self._named[1]
 
+    def _config(self, run: str) -> Mapping[str, Any]:
+        record = self.record(run)
+        return {} if record is None else record.config
+
+    def _with_parts(self, record: Record, row: IndexRow) -> Record:
+        if record.result is None:
+            return record
+        ask = self._stored
+        return keep_parts(
+            record, row, lambda: ask(lambda store: store.curve(row.id, row.signature)),
+            lambda: ask(lambda store: store.probe(row.id, row.signature)),
+        )  # fmt: skip
+
     def _find_home(self) -> Path | None:
         """Return where the file belongs: nowhere before there are runs, or where they are not."""
         runs = self.root / RUNS
@@ -210,7 +255,7 @@ class Index:
             return None
         if run in self._stale or not row.signature:
             return None
-        in_turn = self._looks == 1 or not (number + self._looks) % TURNS
+        in_turn = self._thorough or not (number + self._looks) % TURNS
         return None if in_turn else row.signature
 
     def _is_new(self, run: str, signature: Signature) -> bool:
@@ -236,7 +281,8 @@ class Index:
             outside = self.folder.leads_outside(folder)
             row = read_row(folder, there[run], "" if self.folder.outside else outside)
             if row.entry is not None:
-                row = replace(row, entry=self._timed(row.entry))
+                lines = self._lines.setdefault(str(row.entry.trivial), row.entry.trivial)
+                row = replace(row, entry=replace(self._timed(row.entry), trivial=lines))
             self._forget(run)
             self._rows[run] = row
             if not outside:
@@ -256,17 +302,17 @@ class Index:
     def _put(self, rows: list[IndexRow], gone: Iterable[str] = ()) -> None:
         self._stored(lambda store: store.put(rows, gone))
         for row in rows:  # the file has them now; memory keeps what a board shows
-            self._rows[row.id] = replace(row, record=None, probe=None)
+            self._rows[row.id] = replace(row, record=None, curve=None, probe=None)
 
     def _refusals(self) -> bool:
         """Note folders that are not read at all; say whether that is news."""
-        told = {name: self.folder.refused(name) for name in (RUNS, GRIDS)}
-        now = {n: Broken(self.root / n, local(why, self.root)) for n, why in told.items() if why}
+        stored = {name: self.folder.refused(name) for name in (RUNS, GRIDS)}
+        now = {n: Broken(self.root / n, local(why, self.root)) for n, why in stored.items() if why}
         before, self._broken = self._broken, now
         return now != before
 
     def _states(self, now: float, *, fresh: bool) -> dict[str, State]:
-        """Say how every run stands; the same object as before where nothing changed."""
+        """Describe how every run stands; the same object as before where nothing changed."""
         before = self._snapshot.states
         if not fresh:
             entries = self._snapshot.entries
@@ -298,7 +344,7 @@ class Index:
         )
 
     def _timed(self, entry: RunEntry) -> RunEntry:
-        """Tell how long a run will still take, from its pace since it was first seen running."""
+        """Estimate how long a run will still take, from its pace since it was first seen."""
         if entry.state is not State.RUNNING:
             self._first.pop(entry.id, None)
             return entry

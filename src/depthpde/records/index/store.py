@@ -17,7 +17,7 @@ import threading
 import time
 import weakref
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from depthpde.records.index.folders import Signature
 from depthpde.records.record import State
 
 FOLDER = ".index"
-FORMAT = f"1 depthpde {__version__}"
+FORMAT = f"2 depthpde {__version__}"
 """Another version may read records by other rules, so its rows are not trusted."""
 FORGOTTEN_AFTER = 30 * 86400.0
 """Seconds after which the index of a machine that nobody used is removed."""
@@ -37,7 +37,8 @@ PATIENCE = 5.0
 KINDS = {
     "label": "TEXT", "task": "TEXT", "seed": "INTEGER", "state": "TEXT", "heartbeat": "REAL",
     "started": "REAL", "first": "INTEGER", "updates": "INTEGER", "accuracy": "REAL",
-    "loss": "REAL", "seconds": "REAL", "error": "TEXT", "checked": "INTEGER", "digest": "TEXT",
+    "loss": "REAL", "targets": "INTEGER", "trivial": "TEXT", "seconds": "REAL",
+    "error": "TEXT", "checked": "INTEGER", "digest": "TEXT",
     "changed": "REAL",
 }  # fmt: skip
 """Columns that are fields of an entry; SQL has a word `update`, which is spelled `at_update`."""
@@ -46,7 +47,7 @@ SCHEMA = f"""
 CREATE TABLE about (format TEXT NOT NULL);
 CREATE TABLE runs (
   id TEXT PRIMARY KEY, signature TEXT NOT NULL, reason TEXT, parts TEXT,
-  record BLOB, probe BLOB, at_update INTEGER,
+  record BLOB, curve BLOB, probe BLOB, at_update INTEGER,
   {", ".join(f"{name} {kind}" for name, kind in KINDS.items())}
 ) WITHOUT ROWID;
 """
@@ -66,6 +67,8 @@ class IndexRow:
     """Name and fault of files of a record that cannot be read."""
     record: bytes | None = None
     """JSON from which the whole record is made again; None while the run goes on."""
+    curve: bytes | None = None
+    """JSON of the updates and accuracies of its validations."""
     probe: bytes | None = None
 
 
@@ -127,11 +130,16 @@ class Store:
         """Return every row, without records and probes."""
         names = ", ".join(COLUMNS)
         rows = self._ask(f"SELECT id, signature, reason, parts, {names} FROM runs")
-        return [_row(each) for each in rows]
+        lines: dict[str, Mapping[str, float]] = {}
+        return [_row(each, lines) for each in rows]
 
     def record(self, run: str, signature: Signature) -> Any:
         """Return the plain values of a run's record; None where they are of another signature."""
         return self._blob("record", run, signature)
+
+    def curve(self, run: str, signature: Signature) -> Any:
+        """Return the validations of a run; None where they are of another signature."""
+        return self._blob("curve", run, signature)
 
     def probe(self, run: str, signature: Signature) -> Any:
         """Return the probe of a run; None where it is of another signature."""
@@ -139,8 +147,8 @@ class Store:
 
     def put(self, rows: Sequence[IndexRow], gone: Iterable[str] = ()) -> None:
         """Write some rows and remove those of runs that are gone: all of it or nothing."""
-        names = ", ".join(("id", "signature", "reason", "parts", "record", "probe", *COLUMNS))
-        marks = ", ".join("?" * (6 + len(COLUMNS)))
+        kept = ("id", "signature", "reason", "parts", "record", "curve", "probe", *COLUMNS)
+        names, marks = ", ".join(kept), ", ".join("?" * len(kept))
         values = [_values(each) for each in rows]
         with self._lock, self._connection:
             self._connection.execute("BEGIN IMMEDIATE")
@@ -212,18 +220,22 @@ def _values(row: IndexRow) -> tuple[Any, ...]:
     entry = row.entry
     columns: Sequence[Any] = [None] * len(COLUMNS)
     if entry is not None:
-        columns = (entry.update, *(getattr(entry, name) for name in KINDS))
+        fields = {name: getattr(entry, name) for name in KINDS}
+        columns = (entry.update, *(fields | {"trivial": json.dumps(dict(entry.trivial))}).values())
     parts = json.dumps(row.parts) if row.parts else None
     head = (row.id, row.signature, row.reason or None, parts)
-    return (*head, _pack(row.record), _pack(row.probe), *columns)
+    return (*head, _pack(row.record), _pack(row.curve), _pack(row.probe), *columns)
 
 
-def _row(found: tuple[Any, ...]) -> IndexRow:
+def _row(found: tuple[Any, ...], lines: dict[str, Mapping[str, float]]) -> IndexRow:
     run, signature, reason, parts, *columns = found
     entry = None
     if reason is None:
-        said = dict(zip(("update", *KINDS), columns, strict=True), id=run)
-        said["state"], said["checked"] = State(said["state"]), bool(said["checked"])
-        entry = RunEntry(**said)
+        fields = dict(zip(("update", *KINDS), columns, strict=True), id=run)
+        fields["state"], fields["checked"] = State(fields["state"]), bool(fields["checked"])
+        if fields["trivial"] not in lines:
+            lines[fields["trivial"]] = json.loads(fields["trivial"])
+        fields["trivial"] = lines[fields["trivial"]]
+        entry = RunEntry(**fields)
     told = tuple((str(name), str(why)) for name, why in json.loads(parts or "[]"))
     return IndexRow(run, signature, entry, reason or "", told)

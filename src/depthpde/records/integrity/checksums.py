@@ -47,15 +47,15 @@ def sealed_files(result: Mapping[str, Any] | None) -> dict[str, Mapping[str, Any
 
 def check_numbers(path: Path, result: Mapping[str, Any]) -> None:
     """Refuse a result that differs from what its own checksum was made of."""
-    said = result.get(KEY)
-    if said is None:
+    sums = result.get(KEY)
+    if sums is None:
         return
-    if not isinstance(said, Mapping) or not _describes(said.get("files")):
+    if not isinstance(sums, Mapping) or not _describes(sums.get("files")):
         raise ValueError(
-            f"{path} must hold checksums by file, got {str(said)[:60]}; {_again(path.parent)}"
+            f"{path} must hold checksums by file, got {str(sums)[:60]}; {_again(path.parent)}"
         )
-    inner = {name: each for name, each in said.items() if name != "numbers"}
-    if _digest({**result, KEY: inner}) != said.get("numbers"):
+    inner = {name: each for name, each in sums.items() if name != "numbers"}
+    if _digest({**result, KEY: inner}) != sums.get("numbers"):
         raise ValueError(
             f"{path} must hold the numbers its checksum was made of, got changed ones; "
             f"{_again(path.parent)}"

@@ -9,7 +9,7 @@ Check = Callable[[Any], bool]
 
 
 def is_number(value: Any) -> bool:
-    """Say whether a value is a number; True and False are none."""
+    """Return whether a value is a number; True and False are none."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -56,7 +56,7 @@ RESULT: dict[str, tuple[str, Check]] = {
 
 
 def misshapen(values: Mapping[str, Any], shape: Mapping[str, tuple[str, Check]]) -> str:
-    """Say which value is not what it must be, best nothing; one that is not there is fine.
+    """Describe which value is not what it must be, best nothing; one that is not there is fine.
 
     >>> misshapen({"update": "three"}, STATUS)
     "update must be a whole number, got 'three'"
@@ -68,7 +68,7 @@ def misshapen(values: Mapping[str, Any], shape: Mapping[str, tuple[str, Check]])
 
 
 def miscounted(test: Mapping[str, Any]) -> str:
-    """Say whether a test accuracy is not that of its own counts, best nothing.
+    """Return whether a test accuracy is not that of its own counts, best nothing.
 
         | accuracy − 100 · correct / targets |  ≤  50 / targets       correct is a rounded number
 

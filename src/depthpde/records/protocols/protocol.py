@@ -172,12 +172,12 @@ class StudyProtocol(Settings):
 
         A setting that is None says nothing, so one that is added later changes no old digest.
         """
-        said = _said(self.to_dict())
-        text = json.dumps(said, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        values = _said(self.to_dict())
+        text = json.dumps(values, sort_keys=True, separators=(",", ":"), allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def evidence(self, config: Mapping[str, Any]) -> tuple[EvidenceKind, str]:
-        """Tell what a record may be used for, and why.
+        """Describe what a record may be used for, and why.
 
         Args:
             config: The record's; its ``study`` is the digest of the protocol it was made under.

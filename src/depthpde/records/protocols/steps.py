@@ -1,12 +1,12 @@
-"""What a protocol makes one do: choose a rate, pass the gates, test in order."""
+"""What a protocol makes one do before its tests: choose a rate, pass the gates."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from depthpde.records.protocols.protocol import BaselineGate, PlannedContrast, StudyProtocol
+from depthpde.records.protocols.protocol import BaselineGate, StudyProtocol
 
 
 def choose_rate(losses: Mapping[float, float | None]) -> float:
@@ -38,7 +38,7 @@ class GateResult:
         return self.found is not None and self.found > self.gate.least
 
     def __str__(self) -> str:
-        """Say what was wanted and what was found."""
+        """Describe what was wanted and what was found."""
         found = "not measured yet" if self.found is None else f"{self.found:g}"
         mark = "passed" if self.passed else "open" if self.found is None else "FAILED"
         gate = self.gate
@@ -67,7 +67,7 @@ def failed_gates(results: Sequence[GateResult]) -> tuple[GateResult, ...]:
 
 
 def stops(protocol: StudyProtocol, results: Sequence[GateResult]) -> bool:
-    """Say whether gates that failed end the experiment; see `StudyProtocol.least_tasks`.
+    """Return whether gates that failed end the experiment; see `StudyProtocol.least_tasks`.
 
     Args:
         protocol: The experiment's protocol.
@@ -97,25 +97,3 @@ def pass_gates(
             "a new protocol with fresh seeds"
         )
     return results
-
-
-def walk_contrasts(
-    protocol: StudyProtocol, holds: Callable[[PlannedContrast], bool]
-) -> tuple[tuple[PlannedContrast, bool | None], ...]:
-    """Make the tests in their order, and stop after the first that does not hold.
-
-        P(any false claim) ≤ p of one test: each is made only where all before it held
-
-    Args:
-        protocol: The experiment's protocol.
-        holds: Whether the data show what a contrast claims, at the look's level.
-
-    Returns:
-        Every contrast with its outcome; None for those that were not tested.
-    """
-    outcomes: list[tuple[PlannedContrast, bool | None]] = []
-    going = True
-    for contrast in protocol.contrasts:
-        outcomes.append((contrast, holds(contrast) if going else None))
-        going = going and bool(outcomes[-1][1])
-    return tuple(outcomes)

@@ -11,6 +11,7 @@ unit is points, so tasks that are learned at once or not yet do not belong here:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +24,7 @@ from depthpde.records.statistics.sign_flip import (
     Alternative,
     sign_flip_interval,
     sign_flip_test,
+    sign_flip_tests,
 )
 
 LEAST_PAIRS = 6
@@ -119,8 +121,16 @@ def directed_test(differences: Differences, *, seed: int = 0) -> float:
         differences: Task → paired differences.
         seed: Seed of the random patterns beyond 40 pairs in all.
     """
-    side = Alternative.ABOVE if combined_mean(differences) > 0 else Alternative.BELOW
-    return min(1.0, 2 * combined_test(differences, side=side, seed=seed))
+    return directed_tests([differences], seed=seed)[0]
+
+
+def directed_tests(several: Sequence[Differences], *, seed: int = 0) -> list[float]:
+    """Return `directed_test` of each of several comparisons; see `sign_flip_tests`."""
+    sides = [
+        Alternative.ABOVE if combined_mean(each) > 0 else Alternative.BELOW for each in several
+    ]
+    samples = [_studentised(check_strata(each)) for each in several]
+    return [min(1.0, 2 * p) for p in sign_flip_tests(samples, sides, seed=seed)]
 
 
 def _studentised(strata: list[Numbers]) -> Numbers:

@@ -42,5 +42,5 @@ class Interval:
     """What a reader must know, such as a fallback; empty if nothing."""
 
     def __contains__(self, value: float) -> bool:
-        """Say whether the interval holds a value."""
+        """Return whether the interval holds a value."""
         return self.low <= value <= self.high

@@ -10,20 +10,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from depthpde.errors import check_one_of, check_positive, check_range
 from depthpde.records.statistics.combination import combined_interval
 from depthpde.records.statistics.interval import Interval, IntervalMethod
-from depthpde.records.statistics.sign_flip import sign_flip_test
+from depthpde.records.statistics.samples import Numbers, check_sample
+from depthpde.records.statistics.sign_flip import sign_flip_tests
 from depthpde.seeds import derive
 
 LEVEL = 0.05
 """A corrected p up to this counts as shown."""
 BCA_FROM = 50
 """Smallest sample for which the automatic interval is the bootstrap's (see `mean_interval`)."""
-
-Numbers = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,17 +63,24 @@ def compare(
         variants: Name → seed → accuracy.
         seed: Seed of the resampling.
     """
-    found = {name: _compare(name, runs, baseline, seed) for name, runs in variants.items()}
-    corrected = holm([each.p for each in found.values()])
+    pairs = {name: _paired(name, runs, baseline) for name, runs in variants.items()}
+    p_values = sign_flip_tests([ours - theirs for ours, theirs in pairs.values()], seed=seed)
     return {
-        name: replace(each, p_holm=p, warning=too_few(each.n, comparisons=len(found)))
-        for (name, each), p in zip(found.items(), corrected, strict=True)
+        name: replace(
+            _compare(*pairs[name], p),
+            p_holm=corrected,
+            unpaired=tuple(sorted(set(runs) ^ set(baseline))),
+            warning=too_few(len(pairs[name][0]), comparisons=len(variants)),
+        )
+        for (name, runs), p, corrected in zip(
+            variants.items(), p_values, holm(p_values), strict=True
+        )
     }
 
 
 def mean(values: ArrayLike) -> float:
     """Return the mean of finite numbers."""
-    return float(_numbers("values", values).mean())
+    return float(check_sample("values", values).mean())
 
 
 def mean_interval(
@@ -112,7 +118,7 @@ def mean_interval(
         resamples: Resampled means of the bootstrap.
         seed: Seed of the resampling.
     """
-    sample = _numbers("values", values, at_least=2)
+    sample = check_sample("values", values, at_least=2)
     check_range("level", level, 0.5, 0.9999)
     check_positive("resamples", resamples)
     chosen = check_one_of("method", method, IntervalMethod)
@@ -145,7 +151,7 @@ def hodges_lehmann(differences: ArrayLike) -> float:
 
     median over i ≤ j of (dᵢ + dⱼ) / 2
     """
-    d = _numbers("differences", differences)
+    d = check_sample("differences", differences)
     rows, columns = np.triu_indices(len(d))
     return float(np.median((d[rows] + d[columns]) / 2))
 
@@ -155,7 +161,7 @@ def probability_of_improvement(variant: ArrayLike, baseline: ArrayLike) -> float
 
     P(X > Y) + P(X = Y) / 2     over all pairs of runs     (Mann–Whitney U / nm)
     """
-    x, y = _numbers("variant", variant), _numbers("baseline", baseline)
+    x, y = check_sample("variant", variant), check_sample("baseline", baseline)
     return float((np.sign(x[:, None] - y).mean() + 1) / 2)
 
 
@@ -165,7 +171,7 @@ def smallest_p(n: int) -> float:
 
 
 def too_few(n: int, *, level: float = LEVEL, comparisons: int = 1) -> str | None:
-    """Say that n pairs cannot reach significance whatever the numbers, or None if they can.
+    """State that n pairs cannot reach significance whatever the numbers, or None if they can.
 
     Args:
         n: Pairs.
@@ -183,9 +189,10 @@ def too_few(n: int, *, level: float = LEVEL, comparisons: int = 1) -> str | None
     )
 
 
-def _compare(
-    name: str, runs: Mapping[int, float], baseline: Mapping[int, float], seed: int
-) -> Comparison:
+def _paired(
+    name: str, runs: Mapping[int, float], baseline: Mapping[int, float]
+) -> tuple[Numbers, Numbers]:
+    """Return both runs of every seed that a variant and the baseline share."""
     seeds = sorted(set(runs) & set(baseline))
     if len(seeds) < 2:
         raise ValueError(
@@ -193,10 +200,12 @@ def _compare(
             f"{name!r} (its seeds: {sorted(runs)}, the baseline's: {sorted(baseline)}); "
             "run both with the same seeds"
         )
-    ours = _numbers(name, [runs[s] for s in seeds])
-    theirs = _numbers("baseline", [baseline[s] for s in seeds])
+    ours = check_sample(name, [runs[s] for s in seeds])
+    return ours, check_sample("baseline", [baseline[s] for s in seeds])
+
+
+def _compare(ours: Numbers, theirs: Numbers, p: float) -> Comparison:
     d = ours - theirs
-    p = sign_flip_test(d, seed=seed)
     return Comparison(
         n=len(d),
         mean=mean(d),
@@ -205,7 +214,7 @@ def _compare(
         p=p,
         p_holm=p,
         improvement=probability_of_improvement(ours, theirs),
-        unpaired=tuple(sorted(set(runs) ^ set(baseline))),
+        unpaired=(),
         warning=None,
     )
 
@@ -244,18 +253,3 @@ def _bootstrap(
     low, high = bounds("percentile")
     method = IntervalMethod.PERCENTILE
     return Interval(low=low, high=high, level=level, method=method, note=note)
-
-
-def _numbers(name: str, values: ArrayLike, *, at_least: int = 1) -> Numbers:
-    found = np.asarray(values, dtype=np.float64)
-    if found.ndim != 1 or len(found) < at_least:
-        raise ValueError(
-            f"`{name}` must be a list of at least {at_least} number(s), got shape "
-            f"{list(found.shape)}; run more seeds"
-        )
-    if not np.isfinite(found).all():
-        raise ValueError(
-            f"`{name}` must hold finite numbers, got {found[~np.isfinite(found)][0]}; give a run "
-            "that diverged its accuracy at the end, or leave the seed out on both sides"
-        )
-    return found

@@ -130,7 +130,7 @@ def several_tasks_effect(
 
 
 def power_sentence(pairs: int, least: float | None, *, unit: str = "points") -> str:
-    """Say in a sentence what the pairs could have shown.
+    """Describe in a sentence what the pairs could have shown.
 
     Args:
         pairs: How many there are.

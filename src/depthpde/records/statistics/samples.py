@@ -13,7 +13,7 @@ Differences = Mapping[str, ArrayLike]
 
 
 def check_sample(name: str, values: ArrayLike, *, at_least: int = 1) -> Numbers:
-    """Return a list of finite numbers as an array, or say what is wrong with it.
+    """Return a list of finite numbers as an array, or raise with what is wrong with it.
 
     Args:
         name: What to call it in the message.
@@ -35,7 +35,7 @@ def check_sample(name: str, values: ArrayLike, *, at_least: int = 1) -> Numbers:
 
 
 def check_strata(differences: Differences, *, at_least: int = 1) -> list[Numbers]:
-    """Return the differences of each task as arrays, in the order given, or say what is wrong.
+    """Return the differences of each task as arrays, in their order, or raise with what is wrong.
 
     Args:
         differences: Task → paired differences.

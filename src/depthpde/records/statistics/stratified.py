@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from depthpde.records.statistics.combination import (
     combined_interval,
     combined_mean,
-    directed_test,
+    directed_tests,
 )
 from depthpde.records.statistics.interval import Interval
 from depthpde.records.statistics.paired import holm, too_few
@@ -60,11 +60,13 @@ def compare_over_tasks(
         level: Of the intervals.
         seed: Seed of the random flips beyond 40 pairs.
     """
-    found = {name: _compare(name, runs, baseline, level, seed) for name, runs in variants.items()}
-    corrected = holm([each.p for each in found.values()])
+    differences = {name: shared_pairs(name, runs, baseline) for name, runs in variants.items()}
+    p_values = directed_tests(list(differences.values()), seed=seed)
     return {
-        name: replace(each, p_holm=p, warning=too_few(each.n, comparisons=len(found)))
-        for (name, each), p in zip(found.items(), corrected, strict=True)
+        name: _overall(pairs, level, p, corrected, len(variants))
+        for (name, pairs), p, corrected in zip(
+            differences.items(), p_values, holm(p_values), strict=True
+        )
     }
 
 
@@ -73,7 +75,14 @@ def paired(variant: Mapping[int, float], baseline: Mapping[int, float]) -> dict[
     return {s: variant[s] - baseline[s] for s in sorted(set(variant) & set(baseline))}
 
 
-def _compare(name: str, runs: Runs, baseline: Runs, level: float, seed: int) -> Overall:
+def shared_pairs(name: str, runs: Runs, baseline: Runs) -> dict[str, list[float]]:
+    """Return task → differences from the baseline, in the order of seeds.
+
+    Args:
+        name: Of the variant, for who reads what is wrong.
+        runs: The variant's; it must share a seed with the baseline on every task that it names.
+        baseline: The baseline's.
+    """
     pairs = {task: paired(each, baseline.get(task, {})) for task, each in runs.items()}
     lonely = [task for task, each in pairs.items() if not each]
     if lonely or not pairs:
@@ -81,14 +90,19 @@ def _compare(name: str, runs: Runs, baseline: Runs, level: float, seed: int) -> 
             f"`variants` must share a seed with the baseline on every task, got none for {name!r} "
             f"on {', '.join(lonely) or 'any task'}; run both with the same seeds, or leave it out"
         )
-    differences = {task: list(each.values()) for task, each in pairs.items()}
-    p = directed_test(differences, seed=seed)
+    return {task: list(each.values()) for task, each in pairs.items()}
+
+
+def _overall(
+    differences: Mapping[str, list[float]], level: float, p: float, corrected: float, among: int
+) -> Overall:
+    n = sum(map(len, differences.values()))
     return Overall(
-        n=sum(map(len, differences.values())),
+        n=n,
         tasks=len(differences),
         mean=combined_mean(differences),
         interval=combined_interval(differences, level=level),
         p=p,
-        p_holm=p,
-        warning=None,
+        p_holm=corrected,
+        warning=too_few(n, comparisons=among),
     )

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from depthpde.files import write_whole
-from depthpde.records.record import run_folder
+from depthpde.records.record import RESULT, RUNS, run_folder
 from depthpde.runs.heartbeat import BEAT
 from depthpde.runs.run import RunConfig
 from depthpde.sweeps.clusters.ray_connection import connect
@@ -28,6 +28,7 @@ from depthpde.sweeps.clusters.ray_worker import (
     fetch,
     forget,
     held,
+    tidy,
 )
 from depthpde.sweeps.clusters.record_transfer import unpack
 from depthpde.sweeps.executor import Attempt, AttemptEnd, Folders
@@ -126,9 +127,19 @@ class RayCluster:
         """Leave the cluster; one that was started here ends."""
         if self._head.silent():
             return  # nobody is there to take leave of, and Ray would wait for an answer
-        self._head.close()
         self.stop()
+        self._clean()
+        self._head.close()
         self.ray.shutdown()
+
+    def _clean(self) -> None:
+        """Let every machine forget the runs whose records are here, wherever they were computed."""
+        results = self.folders.results
+        recorded = [each.parent.name for each in (results / RUNS).glob(f"*/{RESULT}")]
+        with suppress(self.ray.exceptions.RayError):
+            nodes = [each["NodeID"] for each in self.ray.nodes() if each["Alive"]]
+            asked = [self._on(node, tidy, self.token, recorded) for node in nodes]
+            self.ray.wait(asked, num_returns=len(asked), timeout=ANSWER)
 
     def _receive(self, reference: Any) -> Attempt:
         run = self._flying.pop(reference)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import logging
 import os
+import select
 import socket
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-PATIENCE = 3.0, 9.0
+IMPORT = 60.0
+"""Seconds that importing Ray may take."""
+_ASK = "from ray.scripts.scripts import main; print('imported', flush=True); main()"
+PATIENCE = 3.0, 7.0
 """Seconds that a host is given to accept a connection, and a cluster to say that it is healthy."""
 
 
@@ -68,11 +72,19 @@ def _check_answers(address: str) -> None:
 
 
 def _healthy(address: str | None) -> bool:
-    """Ask a cluster whether it is there, in a process that can be given up."""
+    """Ask a cluster whether it is there, in a process that can be given up.
+
+    On a busy machine importing Ray takes longer than any answer of a cluster, so the time of the
+    answer counts from when that is done.
+    """
     words = ["--address", address] if address else []
-    command = [sys.executable, "-m", "ray.scripts.scripts", "health-check", *words]
-    try:
-        done = subprocess.run(command, capture_output=True, timeout=PATIENCE[1])
-    except subprocess.TimeoutExpired:
-        return False
-    return done.returncode == 0
+    command = [sys.executable, "-c", _ASK, "health-check", *words]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as asked:
+        assert asked.stdout is not None
+        try:
+            ready, _, _ = select.select([asked.stdout], [], [], IMPORT)
+            return bool(ready) and asked.wait(PATIENCE[1]) == 0
+        except subprocess.TimeoutExpired:
+            return False
+        finally:
+            asked.kill()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shutil
 import threading
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -134,6 +135,13 @@ def forget(token: str, run: str) -> None:
     for folder in (scratch(token) / "runs", scratch(token)):
         with suppress(OSError):
             folder.rmdir()  # the last one takes the folder along
+
+
+def tidy(token: str, recorded: Collection[str]) -> None:
+    """Remove what is left here of runs whose records have arrived, from whichever machine."""
+    here = {folder.name for folder in (scratch(token) / "runs").glob("*")}
+    for run in here & set(recorded):
+        forget(token, run)
 
 
 def sees(results: Path, token: str) -> bool:

@@ -1,0 +1,65 @@
+"""What every experiment under a protocol has come to: one row each, from the records alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from depthpde.papers.confirmatory.conclusion import confirmatory
+from depthpde.papers.experiment import Experiment
+from depthpde.papers.registry import EXPERIMENTS
+from depthpde.records.evidence import Evidence
+from depthpde.records.findings import Findings, JudgedClaim
+from depthpde.sweeps.scale import Scale
+
+
+def protocol_rows(
+    grids: Iterable[Evidence],
+    findings: Iterable[Findings],
+    experiments: Mapping[str, Experiment] = EXPERIMENTS,
+) -> list[dict[str, str]]:
+    """Return a row for each experiment that fixed a protocol before its first run.
+
+    Args:
+        grids: What is recorded; tuning and gates are grids of their own.
+        findings: What each experiment ended in so far.
+        experiments: By name; those without a protocol are left out.
+    """
+    recorded = {each.name: each for each in grids}
+    judged = {each.name: each for each in findings}
+    return [
+        {
+            "experiment": f"`{name}`",
+            "question": each.question,
+            "protocol": f"`{each.protocol.digest}`",
+            "state": _state(each, recorded),
+            "verdict": _verdict(judged.get(name)),
+        }
+        for name, each in experiments.items()
+        if each.protocol is not None
+    ]
+
+
+def _state(experiment: Experiment, recorded: Mapping[str, Evidence]) -> str:
+    """Say how many runs of the first look are recorded under the protocol."""
+    protocol = experiment.protocol
+    assert protocol is not None, "asked of experiments under one"
+    seeds = protocol.looks[0].seeds
+    wanted = len(experiment.variants) * len(experiment.tasks(Scale.MINI)) * seeds
+    grid = recorded.get(experiment.name)
+    found = 0
+    if grid is not None:
+        kept, _ = confirmatory(protocol, grid)
+        first = protocol.test_seeds[:seeds]
+        found = sum(seed in first for runs in kept.runs.values() for seed in runs)
+    if found:
+        return f"recorded {found} of {wanted}"
+    begun = any(name.startswith(f"{experiment.name}.") for name in recorded)
+    return f"tuning; recorded 0 of {wanted}" if begun else "not yet run"
+
+
+def _verdict(found: Findings | None) -> str:
+    """Count the verdicts, in the order of the tests; nothing before a look."""
+    claims: Iterable[JudgedClaim] = () if found is None else found.claims
+    counts = Counter(str(each.verdict) for each in claims)
+    return ", ".join(f"{word} {count}" if count > 1 else word for word, count in counts.items())

@@ -1,0 +1,17 @@
+"""Every model is read in windows and in shuffled blocks; endpoints are among the readings."""
+
+from __future__ import annotations
+
+from depthpde.papers.confirmatory.conclusion import READINGS
+from depthpde.papers.confirmatory.locality import BLOCKWISE, EXPERIMENT, NEAR, PROTOCOL
+
+
+def test_the_protocol_is_the_one_that_was_committed_before_the_first_run():
+    assert PROTOCOL.digest == "35df85c4b72a755b"
+
+
+def test_what_is_tested_is_read_by_every_run():
+    (window,), (block,) = READINGS[NEAR][1], READINGS[BLOCKWISE][1]
+    for _, run in EXPERIMENT.plan(seeds=1).cells:
+        assert int(window) in run.windows
+        assert int(block) in run.shuffles

@@ -1,0 +1,54 @@
+"""One row an experiment under protocol; only its own records count."""
+
+from dataclasses import replace
+
+from depthpde.papers.experiment import Case
+from depthpde.papers.protocol_table import protocol_rows
+from depthpde.papers.registry import EXPERIMENTS
+from papers.confirmatory.test_conclusion import under
+from papers.invented import evidence
+
+STENCIL = EXPERIMENTS["stencil"]
+
+
+def made(name="stencil"):
+    """Invent two test seeds of every cell."""
+    effects = {each.label: 1.0 for each in STENCIL.variants[1:]}
+    found = evidence(effects, name=name, seeds=2, tasks=STENCIL.tasks("mini"))
+    runs = {
+        cell: {
+            100 + seed: replace(run, config=dict(run.config) | {"seed": 100 + seed})
+            for seed, run in each.items()
+        }
+        for cell, each in found.runs.items()
+    }
+    return replace(found, runs=runs)
+
+
+def row(grids, findings=()):
+    (found,) = (
+        each for each in protocol_rows(grids, findings) if each["experiment"] == "`stencil`"
+    )
+    return found
+
+
+def test_every_experiment_with_a_protocol_has_a_row_and_no_other():
+    rows = protocol_rows([], [])
+    assert len(rows) == sum(each.protocol is not None for each in EXPERIMENTS.values()) >= 13
+    assert {each["state"] for each in rows} == {"not yet run"}
+    assert {each["verdict"] for each in rows} == {""}
+
+
+def test_records_under_the_protocol_are_counted_and_others_are_not():
+    cells = len(STENCIL.variants) * 4
+    ours = under(made(), STENCIL.protocol)
+    assert row([ours])["state"] == f"recorded {2 * cells} of {6 * cells}"
+    assert row([made()])["state"] == "not yet run"
+    assert row([under(made(), STENCIL.protocol, study="0" * 16)])["state"] == "not yet run"
+    assert row([made("stencil.tuning")])["state"] == f"tuning; recorded 0 of {6 * cells}"
+
+
+def test_the_verdict_is_that_of_its_findings():
+    ours = under(made(), STENCIL.protocol)
+    found = STENCIL.judge(Case(scale="mini", evidence=ours))
+    assert row([ours], [found])["verdict"] == "inconclusive 4"
