@@ -5,7 +5,8 @@
 The runs are the committed records again under seeds of their own (`run_folders.py`), with every
 file at its true size. A real server is asked over a real socket, from a process of its own whose
 memory is read. Beside the seconds of the index stands their ratio to a plain read of the same
-records, so that a slow or busy machine does not decide alone.
+records, and beside all seconds the CPU time they cost, so that a slow or busy machine does not
+decide alone.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import argparse
 import http.client
 import json
 import math
+import os
 import shutil
 import statistics
 import subprocess
@@ -21,7 +23,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -44,7 +46,11 @@ BARS = {
     "dashboard memory, MB": (200.0, 300.0),
 }
 """At 1,247 and at 20,000 runs; a rate must be at least its bar, everything else at most."""
+MANY = 10_000
+"""Runs from which on the second bar holds."""
 GROWTH = 1.05
+Measured = Mapping[str, tuple[float, ...]]
+"""Name → value; CPU time in the same unit; ratio of CPU times to a plain read."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +62,8 @@ class Row:
     bars: tuple[float, ...]
     ratios: tuple[float, ...] = ()
     """To a plain read of the same records, where that says something."""
+    cpu: tuple[float, ...] = ()
+    """CPU time in the unit of the value, where it was measured: of the process that works."""
 
     @property
     def holds(self) -> bool:
@@ -73,7 +81,8 @@ class Row:
         ]
         ratio = ", ".join(f"×{each:.2f}" for each in self.ratios)
         verdict = "ok" if self.holds else "MISSED"
-        told = f"{self.name:42} {'  '.join(f'{cell:>20}' for cell in cells)}  {verdict}"
+        told = f"{self.name:42} {'  '.join(f'{cell:>20}' for cell in cells)}  {verdict:6}"
+        told += f"  CPU {', '.join(f'{each:.2f}' for each in self.cpu)}" if self.cpu else ""
         return f"{told}  {ratio} of a plain read" if ratio else told
 
 
@@ -82,6 +91,19 @@ def seconds(work: Callable[[], object]) -> float:
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
+
+
+def worked(process: int | str = "self") -> float:
+    """Return the CPU seconds that a process and the children it waited for have used."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return sum(int(each) for each in fields[11:15]) / os.sysconf("SC_CLK_TCK")
+
+
+def both(work: Callable[[], object], process: int | str = "self") -> tuple[float, float]:
+    """Time one call: seconds, and CPU seconds of a process meanwhile."""
+    before = worked(process)
+    took = seconds(work)
+    return took, worked(process) - before
 
 
 def fetch(port: int, path: str) -> bytes:
@@ -154,50 +176,55 @@ def late(waits: list[float]) -> float:
     return sorted(waits)[min(len(waits) - 1, math.ceil(0.99 * len(waits)))]
 
 
-def measure_index(results: Path) -> dict[str, tuple[float, float]]:
-    """Make the index, and bring it up to date; seconds and the ratio to a plain read."""
-    plain = seconds(lambda: read_records(results))
+def measure_index(results: Path) -> Measured:
+    """Make the index, and bring it up to date; seconds, CPU and the ratio to a plain read."""
+    plain, plain_cpu = both(lambda: read_records(results))
+    print(
+        f"# {results.name} runs: a plain read takes {plain:.1f} s, CPU {plain_cpu:.1f}", flush=True
+    )
     shutil.rmtree(results / FOLDER, ignore_errors=True)
-    made = seconds(lambda: look_once(results))
+    made, made_cpu = both(lambda: look_once(results))
     source = next(iter(read_records(Path(__file__).parents[1] / "results").found.values())).folder
     updates = []
     for number in range(3):
         run = write_copy(results, source, 900 + number)
-        updates.append(seconds(lambda: look_once(results)))
+        updates.append(both(lambda: look_once(results)))
         shutil.rmtree(results / "runs" / run)
-    update = statistics.median(updates)
+    update, update_cpu = sorted(updates)[1]
     return {
-        "index made, s": (made, made / plain),
-        "brought up to date after one run, s": (update, update / plain),
+        "index made, s": (made, made_cpu, made_cpu / plain_cpu),
+        "brought up to date after one run, s": (update, update_cpu, update_cpu / plain_cpu),
     }
 
 
-def measure_pages(results: Path) -> dict[str, float]:
+def measure_pages(results: Path) -> Measured:
     """Ask a dashboard for its pages: first, warm, and by many at once."""
     grid = next(iter(read_grids(results).by_name.values()))
     run = grid.cells[0].run
     pages = ("/", f"/?grid={quote(grid.name)}", "/?state=done&sort=newest", "/compare",
              f"/run/{run}", f"/run/{run}/doctor", "/theory")  # fmt: skip
     with dashboard(results) as (port, process):
-        first = seconds(lambda: fetch(port, "/compare"))
+        first = both(lambda: fetch(port, "/compare"), process)
         for page in pages:
             fetch(port, page)
+        before = worked(process)
         waits = [seconds(lambda page=page: fetch(port, page)) for _ in range(15) for page in pages]  # type: ignore[misc]
+        page_cpu = (worked(process) - before) / len(waits)
         start = time.perf_counter()
         many = crowd(port, "/")
         rate = len(many) / (time.perf_counter() - start)
         used = memory(process)
     return {
         "first compare page after the start, s": first,
-        "pages, warm, median, ms": 1e3 * statistics.median(waits),
-        "pages, warm, p99, ms": 1e3 * late(waits),
-        "board, 16 connections, p99, ms": 1e3 * late(many),
-        "board, 16 connections, requests a second": rate,
-        "dashboard memory, MB": used,
+        "pages, warm, median, ms": (1e3 * statistics.median(waits), 1e3 * page_cpu),
+        "pages, warm, p99, ms": (1e3 * late(waits),),
+        "board, 16 connections, p99, ms": (1e3 * late(many),),
+        "board, 16 connections, requests a second": (rate,),
+        "dashboard memory, MB": (used,),
     }
 
 
-def measure_report(results: Path) -> dict[str, float]:
+def measure_report(results: Path) -> Measured:
     """Write a whole report in a process of its own, the index being there."""
     with tempfile.TemporaryDirectory() as out:
         code = (
@@ -205,21 +232,24 @@ def measure_report(results: Path) -> dict[str, float]:
             "make_report(Path(sys.argv[1]), Path(sys.argv[2]))"
         )
         words = [sys.executable, "-c", code, str(results), out]
-        took = seconds(lambda: subprocess.run(words, check=True))
+        took = both(lambda: subprocess.run(words, check=True))
         largest = max(each.stat().st_size for each in Path(out).glob("*.html"))
     if largest > 500_000:
         raise RuntimeError(f"a page of the report has {largest:,} bytes, 500,000 are allowed")
     return {"report of all grids, s": took}
 
 
-def measure(results: Path, runs: int) -> tuple[dict[str, float], dict[str, float]]:
-    """Measure everything at one size: values and ratios."""
+def measure(results: Path, runs: int) -> Measured:
+    """Measure everything at one size, and print it as it comes."""
     if not (results / "runs").is_dir():
         write_runs(results, runs)
-    index = measure_index(results)
-    values = {name: value for name, (value, _) in index.items()}
-    values |= measure_pages(results) | measure_report(results)
-    return values, {name: ratio for name, (_, ratio) in index.items()}
+    found: dict[str, tuple[float, ...]] = {}
+    for part in (measure_index, measure_pages, measure_report):
+        for name, values in part(results).items():
+            found[name] = values
+            told = " · ".join(f"{each:.2f}" for each in values)
+            print(f"# {runs:,} runs, {name}: {told}", flush=True)
+    return found
 
 
 def main() -> int:
@@ -237,15 +267,16 @@ def main() -> int:
     rows = [
         Row(
             name,
-            tuple(values[name] for values, _ in found),
-            bars,
-            tuple(ratios[name] for _, ratios in found if name in ratios),
+            tuple(values[name][0] for values in found),
+            tuple(bars[runs >= MANY] for runs in arguments.runs),
+            cpu=tuple(values[name][1] for values in found if len(values[name]) > 1),
+            ratios=tuple(values[name][2] for values in found if len(values[name]) > 2),
         )
         for name, bars in BARS.items()
     ]
     if len(found) > 1:
         for name in ("index made, s", "report of all grids, s"):
-            few, many = (values[name] for values, _ in (found[0], found[-1]))
+            few, many = (values[name][1] for values in (found[0], found[-1]))
             exponent = math.log(many / few) / math.log(arguments.runs[-1] / arguments.runs[0])
             rows.append(
                 Row(f"growth of {name.removesuffix(', s')}, exponent", (exponent,), (GROWTH,))

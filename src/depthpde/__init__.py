@@ -12,7 +12,7 @@ import ast
 from importlib import import_module
 from pathlib import Path
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 def _read_stub() -> dict[str, tuple[str, str]]:

@@ -17,6 +17,8 @@ from depthpde.data.tasks import TASKS
 from depthpde.doctor.alarms.detector import Alarm as Alarm
 from depthpde.doctor.callbacks import DoctorCallback as DoctorCallback
 from depthpde.doctor.callbacks import lightning_doctor as lightning_doctor
+from depthpde.doctor.comparison import DiagnosisComparison as DiagnosisComparison
+from depthpde.doctor.comparison import compare_diagnoses as compare_diagnoses
 from depthpde.doctor.conditions.condition import Condition as Condition
 from depthpde.doctor.conditions.condition import Symptom as Symptom
 from depthpde.doctor.depth_profile import DepthProfile as DepthProfile
@@ -29,7 +31,8 @@ from depthpde.doctor.thresholds import Grade as Grade
 from depthpde.doctor.thresholds import Threshold as Threshold
 from depthpde.doctor.thresholds import Thresholds as Thresholds
 from depthpde.doctor.thresholds import register_condition as register_condition
-from depthpde.insertion.causality import check_causality as check_causality
+from depthpde.hub.card import model_card as model_card
+from depthpde.hub.register import register_auto_classes as register_auto_classes
 from depthpde.insertion.family import Family as Family
 from depthpde.insertion.family import NormOrder as NormOrder
 from depthpde.insertion.family import Padding as Padding
@@ -42,6 +45,7 @@ from depthpde.insertion.layout import FieldLayout as FieldLayout
 from depthpde.isolation.answer import Answer as Answer
 from depthpde.isolation.answer import Isolation as Isolation
 from depthpde.isolation.audit import audit as audit
+from depthpde.isolation.causality import check_causality as check_causality
 from depthpde.isolation.report import AuditReport as AuditReport
 from depthpde.layers.controls import Blur as Blur
 from depthpde.layers.controls import DepthwiseConv as DepthwiseConv
@@ -54,6 +58,8 @@ from depthpde.layers.multiscale import DiffusionScale as DiffusionScale
 from depthpde.layers.multiscale import MultiscaleDiffusion as MultiscaleDiffusion
 from depthpde.layers.reaction import FeedForward as FeedForward
 from depthpde.layers.registry import LayerConfig as LayerConfig
+from depthpde.layers.rivals import Canon as Canon
+from depthpde.layers.rivals import Smear as Smear
 from depthpde.layers.stabilizer import Stabilizer as Stabilizer
 from depthpde.layers.stencil import LearnedStencil as LearnedStencil
 from depthpde.models.classifier import Classifier as Classifier
@@ -89,7 +95,9 @@ from depthpde.runs.presets import Preset as Preset
 from depthpde.runs.presets import preset as preset
 from depthpde.runs.run import RunConfig as RunConfig
 from depthpde.runs.settings import build_run as build_run
+from depthpde.runs.tracking import tracker as tracker
 from depthpde.seeds import generator as generator
+from depthpde.simulator.animation import write_gif as write_gif
 from depthpde.simulator.config import SimulatorConfig as SimulatorConfig
 from depthpde.simulator.depth import Interpolated as Interpolated
 from depthpde.simulator.equation import Equation as Equation
@@ -100,6 +108,7 @@ from depthpde.simulator.phase import phase as phase
 from depthpde.simulator.simulate import simulate as simulate
 from depthpde.simulator.system import System as System
 from depthpde.simulator.systems import SYSTEMS
+from depthpde.simulator.trained import model_system as model_system
 from depthpde.simulator.transcribe import follow as follow
 from depthpde.simulator.transcribe import transcribe as transcribe
 from depthpde.simulator.work_precision import work_precision as work_precision

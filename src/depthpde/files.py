@@ -16,6 +16,7 @@ LARGEST = 64 * 2**20
 """Bytes that a file of plain values may have; the largest committed one has 0.3 MB."""
 _BLOCK = 1 << 20
 _digests: dict[str, tuple[tuple[int, int, int], str]] = {}  # path → (time, size, number), digest
+_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)  # not on Windows
 PARTIAL = ".partial-"
 """What the name of a file that is being written contains."""
 
@@ -33,7 +34,7 @@ def read_plain(path: Path, limit: int = LARGEST) -> bytes:
         path: The file; links are followed.
         limit: Most bytes it may have.
     """
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    handle = os.open(path, _READ)
     try:
         about = os.fstat(handle)
         if not stat.S_ISREG(about.st_mode):
@@ -42,7 +43,10 @@ def read_plain(path: Path, limit: int = LARGEST) -> bytes:
         content = b""
         if about.st_size <= limit:
             with os.fdopen(handle, "rb", closefd=False) as stream:
-                content = stream.read(limit + 1)
+                # Asked for `limit` bytes, Python would make room for all of them first.
+                content = stream.read(about.st_size + 1)
+                if len(content) > about.st_size:  # it has grown since
+                    content += stream.read(limit + 1 - len(content))
     finally:
         os.close(handle)
     if about.st_size > limit or len(content) > limit:
@@ -66,12 +70,9 @@ def parse_json(text: bytes | str, *, constants: bool = False) -> Any:
         text: The JSON.
         constants: Accept NaN and Infinity, which a curve that diverged holds.
     """
-    return json.loads(
-        text,
-        parse_float=_finite,
-        parse_int=_whole,
-        parse_constant=float if constants else _finite,
-    )
+    if isinstance(text, bytes):
+        text = text.decode(json.detect_encoding(text), "surrogatepass")
+    return _DECODERS[constants].decode(text)
 
 
 def parse_json_lines(lines: Sequence[str]) -> list[Any] | None:
@@ -152,6 +153,14 @@ def _whole(text: str) -> int:
     if len(text) > 20 or not -(2**63) <= int(text) < 2**64:
         raise ValueError(f"a whole number must fit into 64 bits, got {text[:20]}…")
     return int(text)
+
+
+_DECODERS = {
+    constants: json.JSONDecoder(
+        parse_float=_finite, parse_int=_whole, parse_constant=float if constants else _finite
+    )
+    for constants in (False, True)
+}
 
 
 def _kind(mode: int) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
+from depthpde.errors import shown
+
 if TYPE_CHECKING:
     import torch
 
@@ -32,4 +34,6 @@ def generator(seed: int, *names: str | int) -> torch.Generator:
     """
     import torch
 
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise ValueError(f"`seed` must be a whole number, got {shown(seed)}")
     return torch.Generator().manual_seed(derive(seed, *names))

@@ -53,6 +53,13 @@ def test_a_leaking_model_exits_1_and_names_the_module(here, capsys) -> None:
     assert "leaks through 1 (Diffusion)" in capsys.readouterr().out
 
 
+def test_a_function_in_a_file_elsewhere_is_found(here, tmp_path, monkeypatch, capsys) -> None:
+    (tmp_path / "inner").mkdir()
+    monkeypatch.chdir(tmp_path / "inner")
+    assert main(["causality", "--python", "../causality_models.py:leaking", "--causal"]) == 1
+    assert "leaks through" in capsys.readouterr().out
+
+
 def test_a_model_that_is_not_meant_to_be_causal_is_no_failure(here, capsys) -> None:
     assert main(["causality", "--python", "causality_models:leaking"]) == 0
     said = capsys.readouterr().out

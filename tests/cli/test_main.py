@@ -224,8 +224,11 @@ def test_a_terminated_command_exits_with_143_and_too_little_memory_is_told(monke
         (f"train listops-mini --set model.dim={'1' * 9000}", "must be plain JSON, but"),
         ("sweep deep-grid.yaml", "deep-grid.yaml: it must be YAML, but"),
         ("sweep deep-grid.json", "deep-grid.json: it must be JSON, but"),
-        ("sweep placement --seeds 1000000000000", "`seeds` must lie in [1, 10000]"),
-        ("doctor --python .", "`--python` must name a function as module:function, got '.'"),
+        ("sweep placement --seeds 1000000000000", "`--seeds` must be at most 1,000,000,000"),
+        (
+            "doctor --python .",
+            "`--python` must name a function as module:function or file.py:function",
+        ),
         ("doctor --python ..:x", "`--python` must name a function as module:function"),
         ("doctor --checkpoint deep", "config.json must be JSON"),
     ],

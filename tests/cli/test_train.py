@@ -11,9 +11,11 @@ from dataclasses import replace
 import pytest
 
 from depthpde.cli.main import main
+from depthpde.cli.train import LIBRARIES
 from depthpde.data.catalog import prepare
 from depthpde.data.tasks import TASKS
 from depthpde.records.record import read_records
+from depthpde.runs.tracking import TRACKERS
 
 SMALL = {"train": 96, "validation": 32, "test": 48}
 QUICK = [
@@ -170,11 +172,15 @@ def test_curves_are_sent_to_tensorboard_when_asked(command, tmp_path):
 
 
 def test_a_tracker_that_is_not_installed_is_refused(command, monkeypatch, capsys):
-    monkeypatch.setattr("depthpde.cli.train.find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "trackio", None)
     assert main([*command, "--track", "trackio"]) == 2
-    assert "`--track` must name an installed library; use pip install trackio" in (
-        capsys.readouterr().err
-    )
+    said = capsys.readouterr().err
+    assert "`--track trackio` needs trackio" in said
+    assert "pip install 'depthpde[track]'" in said
+
+
+def test_the_option_names_every_tracker():
+    assert tuple(TRACKERS) == LIBRARIES
 
 
 def test_a_divergence_is_told_as_a_result(command, capsys):

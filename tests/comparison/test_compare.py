@@ -1,12 +1,16 @@
 """One call trains, pairs by seed and judges; what cannot be compared is named."""
 
 import json
+import os
+import tarfile
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import depthpde as dp
 from comparison.conftest import SMALL
+from recipes import ROOT
 
 MODULE = """
 import numpy as np, depthpde as dp
@@ -82,3 +86,29 @@ def test_a_folder_of_arrays_is_compared_by_its_name(tmp_path):
     here = dp.InProcess(dp.Folders(tmp_path / "out", prepared=tmp_path / "prepared"))
     found = dp.compare(str(folder), {"a": {}, "b": {"dim": 16}}, seeds=1, executor=here, **SMALL)
     assert found.task == "waves"
+
+
+def test_a_set_of_the_ucr_archive_is_compared(tmp_path):
+    """Real series with their own test split; skipped where nobody brought the archive."""
+    data = Path(os.environ.get("DEPTHPDE_DATA") or ROOT / ".." / "shared" / "data").resolve()
+    found = sorted((data / "ucr").glob("*ECG5000*.tar.xz"))
+    if not found:
+        pytest.skip("no UCR archive: set DEPTHPDE_DATA to the folder that holds ucr/")
+    rows = {}
+    with tarfile.open(found[0]) as archive:
+        for member in archive:
+            if member.name.endswith(("ECG5000_TRAIN.tsv", "ECG5000_TEST.tsv")):
+                rows[member.name.removesuffix(".tsv").rpartition("_")[2]] = np.loadtxt(
+                    archive.extractfile(member)
+                )
+    train, test = rows["TRAIN"], rows["TEST"][:500]
+    task = dp.Task.from_arrays("ecg5000", train[:, 1:], train[:, 0].astype(int), test=(
+        test[:, 1:], test[:, 0].astype(int),
+    ))  # fmt: skip
+    here = dp.InProcess(dp.Folders(tmp_path, prepared=tmp_path / "tasks"))
+    result = dp.compare(
+        task, {"plain": {}, "diffusion": {"positions": ("after_embedding",)}}, seeds=1,
+        model={"dim": 16, "blocks": 1, "heads": 2}, training={"updates": 60}, executor=here,
+    )  # fmt: skip
+    for each in result.entrants:
+        assert each.scores[0] > 80.0, "the largest class has 58 %"

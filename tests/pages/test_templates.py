@@ -12,7 +12,9 @@ from depthpde.pages.style import csp_hash, style_sheet
 from depthpde.pages.templates import instrument_script, make_environment, render_document
 
 SOURCE = Path(__file__).parents[2] / "src" / "depthpde"
-FOLDERS = [path.parent.name for path in sorted(SOURCE.glob("*/templates"))]
+FOLDERS = [
+    ".".join(path.parent.relative_to(SOURCE).parts) for path in sorted(SOURCE.rglob("templates"))
+]
 
 
 @pytest.fixture
@@ -30,7 +32,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_every_folder_with_templates_is_seen():
-    assert {"pages", "report", "theory", "doctor", "web"} <= set(FOLDERS)
+    assert {"pages", "report", "theory", "doctor.pages", "web"} <= set(FOLDERS)
 
 
 @pytest.mark.parametrize("name", FOLDERS)
@@ -38,7 +40,7 @@ def test_every_template_compiles_and_none_turns_escaping_off(name):
     environment = make_environment(f"depthpde.{name}")
     for template in environment.list_templates():
         environment.get_template(template)
-    for path in (SOURCE / name / "templates").iterdir():
+    for path in SOURCE.joinpath(*name.split("."), "templates").iterdir():
         assert not re.search(r"autoescape|\|\s*e\b", path.read_text(encoding="utf-8")), path
 
 

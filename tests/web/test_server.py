@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import http.client
 import socket
 import subprocess
 import sys
+import time
 
 import pytest
 
+from depthpde.web import server
 from depthpde.web.server import PORTS, open_socket
+from web.conftest import serving
 
 
 def test_a_port_in_use_is_told_with_one_that_is_free() -> None:
@@ -47,3 +51,28 @@ def test_the_dashboard_loads_no_torch() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+def test_connections_that_never_finish_their_request_are_closed_and_others_served(
+    results, monkeypatch
+) -> None:
+    monkeypatch.setattr(server, "REQUEST", 0.5)
+    with serving(results) as site:
+        slow = [socket.create_connection(("127.0.0.1", site.port), timeout=20) for _ in range(20)]
+        for number, each in enumerate(slow):
+            each.sendall(b"" if number % 2 else b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ")
+        assert site.get("/")[0] == 200
+        assert [each.recv(1) for each in slow] == [b""] * 20
+        for each in slow:
+            each.close()
+
+
+def test_a_connection_that_is_kept_is_answered_again_and_again(results, monkeypatch) -> None:
+    monkeypatch.setattr(server, "REQUEST", 0.5)
+    with serving(results) as site:
+        line = http.client.HTTPConnection("127.0.0.1", site.port, timeout=20)
+        for _ in range(3):
+            line.request("GET", "/static/icon.svg")
+            assert line.getresponse().read()
+            time.sleep(0.4)
+        line.close()

@@ -35,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--steps", nargs="+", type=int, default=[1, 4], help="PDE steps of a call (default: 1 4)"
     )
     parser.add_argument(
-        "--rounds", type=int, default=40, help="interleaved pairs of which the median is told"
+        "--rounds", type=int, default=40, help="interleaved pairs; their median is printed"
     )
     parser.add_argument("--json", action="store_true", help="print plain JSON")
 

@@ -20,7 +20,7 @@ EXAMPLES = """examples:
   depthpde causality --hf models/my-gpt2 --json
 
 --python names a function without arguments that returns the model, or (model, inputs).
-Of a model that is not meant to be causal, such as an encoder, that is said; --causal makes it a
+A model that is not meant to be causal, such as an encoder, is named as one; --causal makes it a
 leak. exit code: 0 if no site sees its future or the model is not meant to be causal, 1 if one does,
 2 for wrong input, 3 if the model fails
 """
@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
         0 if no site sees its future, or the model is not meant to be causal; 1 if one does.
     """
     from depthpde.errors import check_positive
-    from depthpde.insertion.causality import check_causality
+    from depthpde.isolation.causality import check_causality
     from depthpde.isolation.subject import declared_causal
 
     length = check_positive("--length", arguments.length)

@@ -47,8 +47,8 @@ def run(args: argparse.Namespace) -> int:
     port = bound.getsockname()[1]
     address = _address(args.host, port, access.token)
     if args.json:
-        said = {"address": address, "host": args.host, "port": port, "token": access.token}
-        print(json.dumps(said), flush=True)
+        payload = {"address": address, "host": args.host, "port": port, "token": access.token}
+        print(json.dumps(payload), flush=True)
     else:
         print(f"{args.results} at {address}\nread-only; Ctrl-C ends it", flush=True)
     if args.open:

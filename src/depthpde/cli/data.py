@@ -250,7 +250,7 @@ def _chosen(args: argparse.Namespace) -> list[str]:
 
 
 def _why_again(folder: Path, name: str, args: argparse.Namespace) -> str:
-    """Say why a prepared task must be made again, best nothing; its checksums are not computed."""
+    """Return why a prepared task must be made again, best nothing; no checksum is computed."""
     from depthpde.data.reader import misfits, read_manifest
     from depthpde.data.tasks import TASKS
 

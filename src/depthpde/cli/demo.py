@@ -52,8 +52,8 @@ def run(args: argparse.Namespace) -> int:
     for why in found.outcome.failed.values():
         print(f"failed: {why}", file=sys.stderr)
     if args.json:
-        said = found.report.to_dict() | {"page": str(found.page), "headline": found.headline}
-        print(json.dumps(said))
+        payload = found.report.to_dict() | {"page": str(found.page), "headline": found.headline}
+        print(json.dumps(payload))
         return found.outcome.exit_code
     print(found.report.table().text())
     print(f"{found.headline}.")

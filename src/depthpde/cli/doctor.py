@@ -28,10 +28,14 @@ EXAMPLES = """examples:
   depthpde doctor --hf models/my-bert --text sentences.txt
   depthpde doctor --checkpoint runs/0123456789abcdef
   depthpde doctor --python mymodels:build --json > doctor.json
+  depthpde doctor --hf models/my-bert-now --reference models/my-bert-before
+  depthpde doctor --compare before.json after.json
 
+--reference names a healthy model in the way the model itself is named; a second page compares both.
 --python names a function without arguments that returns the model, or (model, inputs).
 --checkpoint takes its batch from the run's task where that is prepared, so gradients are measured.
-exit code: 0 if nothing is ill, 1 if something is, 2 for wrong input, 3 if the model fails
+exit code: 0 if nothing is ill (with --compare: got worse), 1 if something is, 2 for wrong input,
+3 if the model fails
 """
 SEQUENCES = 32
 """Sequences of a batch that is drawn or read from a prepared task."""
@@ -39,7 +43,14 @@ SEQUENCES = 32
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the verb's options."""
-    add_options(parser, checkpoint=True)
+    source = add_options(parser, checkpoint=True)
+    source.add_argument(
+        "--compare", metavar=("BEFORE", "AFTER"), nargs=2, type=Path,
+        help="two files that --json wrote: what got worse, what got better",
+    )  # fmt: skip
+    parser.add_argument(
+        "--reference", metavar="MODEL", help="a healthy model, such as the one before a change"
+    )
     parser.add_argument("--text", metavar="FILE", type=Path, help="sentences for --hf, one a line")
     parser.add_argument(
         "--length", type=int, default=32, help="tokens of a random input (default: 32)"
@@ -67,19 +78,28 @@ def run(arguments: argparse.Namespace) -> int:
     Returns:
         0 if nothing is ill, 1 if something is.
     """
+    from depthpde.doctor.comparison import compare_diagnoses
     from depthpde.doctor.diagnosis import diagnose
     from depthpde.doctor.thresholds import Grade, Thresholds
     from depthpde.errors import check_positive
 
     check_positive("--length", arguments.length)
+    if arguments.reference is not None and arguments.compare is not None:
+        raise ValueError("`--reference` must go with a model; --compare takes two JSON files alone")
     if arguments.text is not None and arguments.hf is None:
         raise ValueError("`--text` must go with --hf, whose tokenizer reads it")
     if arguments.out.is_dir():
         raise ValueError(f"`--out` must be a file for the page, got the folder {arguments.out}")
+    if arguments.compare is not None:
+        return _compare(arguments)
     thresholds = Thresholds.read(arguments.thresholds)
-    subject = _subject(arguments)
+    subject, reference = _subject(arguments), _reference(arguments)
     diagnosis = diagnose(
-        subject.model, subject.inputs, labels=subject.labels, thresholds=thresholds
+        subject.model,
+        subject.inputs,
+        labels=subject.labels,
+        thresholds=thresholds,
+        reference=reference,
     )
     if subject.note:  # a note of the measures goes wherever they go
         seen = diagnosis.trajectory
@@ -90,7 +110,37 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         print(diagnosis)
     print(f"page {page}", file=sys.stderr if arguments.json else sys.stdout)
+    if reference is not None:
+        known = diagnose(reference, subject.inputs, labels=subject.labels, thresholds=thresholds)
+        beside = arguments.out.with_stem(f"{arguments.out.stem}-compared")
+        page = compare_diagnoses(known, diagnosis, names=("reference", "model")).save(beside)
+        print(f"page {page}", file=sys.stderr if arguments.json else sys.stdout)
     return 1 if diagnosis.grade is Grade.ILL else 0
+
+
+def _compare(arguments: argparse.Namespace) -> int:
+    """Compare two diagnoses that were kept; 1 if something got worse."""
+    from depthpde.doctor.comparison import compare_diagnoses
+    from depthpde.doctor.diagnosis import Diagnosis
+
+    before, after = (Diagnosis.read(path) for path in arguments.compare)
+    compared = compare_diagnoses(before, after)
+    page = compared.save(arguments.out)
+    print(json.dumps(compared.to_dict(), ensure_ascii=False) if arguments.json else compared)
+    print(f"page {page}", file=sys.stderr if arguments.json else sys.stdout)
+    return 1 if compared.worse else 0
+
+
+def _reference(arguments: argparse.Namespace) -> nn.Module | None:
+    """Load the reference in the way the model itself is named."""
+    if arguments.reference is None:
+        return None
+    if arguments.python is not None:
+        return from_python(arguments.reference)[0]
+    folder = Path(arguments.reference)
+    if arguments.checkpoint is not None:
+        return from_checkpoint(folder)[0]
+    return from_huggingface(folder, trust=arguments.trust_remote_code)
 
 
 def _subject(arguments: argparse.Namespace) -> Subject:

@@ -29,14 +29,14 @@ def run(arguments: argparse.Namespace) -> int:
 
     from depthpde.runs.environment import describe_environment
 
-    said = describe_environment()
-    said["optional"] = {name: find_spec(name) is not None for name in OPTIONAL}
-    said["paths"] = test_paths()
+    environment = describe_environment()
+    environment["optional"] = {name: find_spec(name) is not None for name in OPTIONAL}
+    environment["paths"] = test_paths()
     if arguments.json:
-        print(json.dumps(said, indent=1))
+        print(json.dumps(environment, indent=1))
     else:
-        _print(said)
-    return 0 if all(each["agrees"] is not False for each in said["paths"].values()) else 1
+        _print(environment)
+    return 0 if all(each["agrees"] is not False for each in environment["paths"].values()) else 1
 
 
 def test_paths() -> dict[str, dict[str, Any]]:
@@ -79,19 +79,19 @@ def test_paths() -> dict[str, dict[str, Any]]:
     return found
 
 
-def _print(said: dict[str, Any]) -> None:
-    versions = " · ".join(f"{name} {each}" for name, each in said["versions"].items())
-    machine = said["machine"]
+def _print(environment: dict[str, Any]) -> None:
+    versions = " · ".join(f"{name} {each}" for name, each in environment["versions"].items())
+    machine = environment["machine"]
     memory = machine["memory_bytes"]
     size = "" if memory is None else f", {memory / 2**30:.0f} GiB"
     print(versions)
     print(f"{machine['platform']}, {machine['cpu']}, {machine['cores']} cores{size}")
-    print(f"{said['threads']} torch threads, device {said['device']}")
-    there = [name for name, each in said["optional"].items() if each]
-    absent = [name for name, each in said["optional"].items() if not each]
+    print(f"{environment['threads']} torch threads, device {environment['device']}")
+    there = [name for name, each in environment["optional"].items() if each]
+    absent = [name for name, each in environment["optional"].items() if not each]
     print(f"optional: {', '.join(there) or 'none'}; absent: {', '.join(absent) or 'none'}")
     print("diffusion, value and gradients against the dense reference:")
-    for name, each in said["paths"].items():
+    for name, each in environment["paths"].items():
         if each["agrees"] is None:
             print(f"  {name:<10} not here   {each['why']}")
         else:

@@ -71,7 +71,7 @@ class Parser(argparse.ArgumentParser):
         return found, rest
 
     def error(self, message: str) -> NoReturn:
-        """Tell what is wrong and where to read more, and exit with 2."""
+        """Describe what is wrong and where to read more, and exit with 2."""
         joint = " " if message.endswith("?") else "; "
         self.exit(2, f"{self.prog}: {message}{joint}see {self.prog} --help\n")
 

@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the report, print its tables and where it lies.
 
     Returns:
-        0; 1 where no run has a result. Broken records are told and do not stop it.
+        0; 1 where no run has a result. Broken records are listed and do not stop it.
     """
     from depthpde.cli.reading_bar import reading_bar
     from depthpde.errors import check_folder
@@ -78,19 +78,19 @@ def run(arguments: argparse.Namespace) -> int:
         parquet=arguments.parquet,
         progress=reading_bar(sys.stderr),
     )
-    changed = fill_pages(arguments.fill, parts_of(report.chapters, report.results.findings))
+    changed = fill_pages(arguments.fill, parts_of(report.grid_sections, report.results.findings))
     for page in changed:
         print(f"filled: {page}", file=sys.stderr)
     for broken in report.results.broken:
         print(f"unread: {broken.path}: {broken.reason}", file=sys.stderr)
-    code = 0 if report.chapters else 1
+    code = 0 if report.grid_sections else 1
     if arguments.json:
         json.dump(_numbers(report), sys.stdout, indent=2, ensure_ascii=False)
         print()
         return code
-    for chapter in report.chapters:
-        print(chapter.table.text())
-    for sentence in report.chapters[0].verdict if report.chapters else ():
+    for grid_section in report.grid_sections:
+        print(grid_section.table.text())
+    for sentence in report.grid_sections[0].verdict if report.grid_sections else ():
         print(f"{sentence.mark} {sentence.strong} {sentence.text}")
     print(f"\npage    {report.page}")
     print(f"tables  {report.page.parent / 'tables'}\nfigures {report.page.parent / 'figures'}")
@@ -108,17 +108,19 @@ def _check_page(page: Path) -> None:
 def _numbers(report: Report) -> dict[str, object]:
     return {
         "page": str(report.page),
-        "grids": {chapter.evidence.name: _grid(chapter) for chapter in report.chapters},
+        "grids": {
+            grid_section.evidence.name: _grid(grid_section) for grid_section in report.grid_sections
+        },
         "unread": {str(each.path): each.reason for each in report.results.broken},
     }
 
 
-def _grid(chapter: GridSection) -> dict[str, object]:
+def _grid(grid_section: GridSection) -> dict[str, object]:
     return {
-        "question": chapter.evidence.question,
-        "baseline": chapter.evidence.baseline,
-        "verdict": [f"{each.strong} {each.text}" for each in chapter.verdict],
-        "warnings": list(chapter.table.warnings),
-        "numbers": [dict(row) for row in chapter.table.tidy],
-        "costs": [dict(row) for row in chapter.cost.tidy],
+        "question": grid_section.evidence.question,
+        "baseline": grid_section.evidence.baseline,
+        "verdict": [f"{each.strong} {each.text}" for each in grid_section.verdict],
+        "warnings": list(grid_section.table.warnings),
+        "numbers": [dict(row) for row in grid_section.table.tidy],
+        "costs": [dict(row) for row in grid_section.cost.tidy],
     }

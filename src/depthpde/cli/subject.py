@@ -53,8 +53,10 @@ class Subject:
     """What a reader must know of the inputs."""
 
 
-def add_options(parser: argparse.ArgumentParser, *, checkpoint: bool = False) -> None:
-    """Add the options that name a model.
+def add_options(
+    parser: argparse.ArgumentParser, *, checkpoint: bool = False
+) -> argparse._MutuallyExclusiveGroup:
+    """Add the options that name a model; return the group of which one must be given.
 
     Args:
         parser: Of the verb.
@@ -72,13 +74,16 @@ def add_options(parser: argparse.ArgumentParser, *, checkpoint: bool = False) ->
             help="folder of a run, or of one of our models (save_pretrained)",
         )
     source.add_argument(
-        "--python", metavar="MODULE:FUNCTION", help="function that builds the model"
+        "--python",
+        metavar="MODULE:FUNCTION",
+        help="function that builds the model; file.py:function as well",
     )
     parser.add_argument(
         "--trust-remote-code",
         action="store_true",
         help="let --hf run Python that lies in the model's folder: it can do whatever you can",
     )
+    return source
 
 
 def from_huggingface(folder: Path, *, headed: bool = False, trust: bool = False) -> nn.Module:
@@ -120,12 +125,17 @@ def from_python(name: str) -> tuple[nn.Module, Any]:
     from torch import nn
 
     module_name, _, function_name = name.partition(":")
-    sys.path.insert(0, str(Path.cwd()))
+    folder = Path.cwd()
+    if module_name.endswith(".py"):  # a file: imported from where it lies
+        file = Path(module_name)
+        folder, module_name = file.resolve().parent, file.stem
+    sys.path.insert(0, str(folder))
     try:
         build = getattr(import_module(module_name), function_name)
     except (ImportError, AttributeError, TypeError, ValueError) as error:
         raise ValueError(
-            f"`--python` must name a function as module:function, got {name!r}: {error}"
+            f"`--python` must name a function as module:function or file.py:function, got "
+            f"{name!r}: {error}"
         ) from error
     finally:
         sys.path.pop(0)
@@ -154,10 +164,10 @@ def from_checkpoint(folder: Path) -> tuple[nn.Module, dict[str, Any]]:
     from depthpde.simulator.learned import LanguageSimulator, Simulator
 
     inside = folder / "model" if (folder / "model").is_dir() else folder
-    said = _read_json(inside / "config.json")
+    values = _read_json(inside / "config.json")
     ours = (Classifier, LanguageModel, VisionTransformer, Simulator, LanguageSimulator)
     kinds = {each.__name__: each for each in ours}
-    if said.get("model") not in kinds:
+    if values.get("model") not in kinds:
         known = ", ".join(kinds)
         raise ValueError(
             f"`--checkpoint` must be a run's folder (with model/) or a folder that save_pretrained "
@@ -165,7 +175,7 @@ def from_checkpoint(folder: Path) -> tuple[nn.Module, dict[str, Any]]:
             "Face model"
         )
     run = _read_json(folder / "config.json").get("config", {}) if inside != folder else {}
-    return kinds[said["model"]].from_pretrained(inside), run
+    return kinds[values["model"]].from_pretrained(inside), run
 
 
 def sentences(folder: Path, text: Path | None) -> dict[str, Tensor] | None:
@@ -231,7 +241,7 @@ def random_tokens(model: nn.Module, length: int, seed: int, *, batch: int = 2) -
 
 def _read_json(file: Path) -> dict[str, Any]:
     try:
-        said = read_json(file)
+        values = read_json(file)
     except FileNotFoundError:
         raise FileNotFoundError(
             f"`--checkpoint` must be a folder with config.json, got {str(file.parent)!r}; give a "
@@ -239,7 +249,7 @@ def _read_json(file: Path) -> dict[str, Any]:
         ) from None
     except ValueError as error:
         raise ValueError(f"{file} must be JSON, got {error}; it was not written by us") from error
-    return said if isinstance(said, dict) else {}
+    return values if isinstance(values, dict) else {}
 
 
 def _transformers() -> Any:

@@ -136,7 +136,7 @@ def _print_what_failed(findings: Sequence[Finding]) -> None:
     for finding in findings:
         wrong = [check for check in finding.checks if not check.holds]
         for check in wrong:
-            told = f"{spell_prediction(check)}, measured {spell_number(check.measured)}"
-            print(f"{finding.name} fails: {check.quantity}: predicted {told}")
+            compared = f"{spell_prediction(check)}, measured {spell_number(check.measured)}"
+            print(f"{finding.name} fails: {check.quantity}: predicted {compared}")
         if not wrong and finding.refutation.holds:
             print(f"{finding.name} is blind: {finding.counterexample} passes its check too")

@@ -33,6 +33,8 @@ EXAMPLES = """examples:
 Ctrl-C saves the run, and the same command goes on with it; a finished run is shown, not trained
 again. Settings come from --preset, then --config, then the options here, then --set."""
 RESULTS = Path("out/results")
+LIBRARIES = ("tensorboard", "trackio", "wandb", "mlflow")
+"""Those of `runs.tracking`, whose import takes torch."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -58,7 +60,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--out", type=Path, default=RESULTS, metavar="RESULTS", help=f"default: {RESULTS}")
     add("--data", type=Path, help="folder with the official files")
     add("--prepared", type=Path, help="folder of prepared tasks (default: the user's cache)")
-    add("--track", choices=("tensorboard", "trackio"), help="send the curves there as well")
+    add("--track", choices=LIBRARIES, help="send curves and the doctor's readings there as well")
     add(
         "--doctor", action="store_true", help="watch its health: verdicts here and in the dashboard"
     )
@@ -89,11 +91,11 @@ def _chosen(args: argparse.Namespace) -> RunConfig:
         "threads": args.threads,
         "protocol": args.protocol,
     }
-    said = {name: value for name, value in settings.items() if value is not None}
+    given = {name: value for name, value in settings.items() if value is not None}
     if args.pretrain == "none":
-        said["pretraining"] = None
+        given["pretraining"] = None
     elif args.pretrain is not None:
-        said["pretraining.objective"] = args.pretrain
+        given["pretraining.objective"] = args.pretrain
     if args.preset is None and args.config is None and args.task in TASKS:
         name = usual_preset(args.task)
         if name != "mini":
@@ -102,7 +104,7 @@ def _chosen(args: argparse.Namespace) -> RunConfig:
                 file=sys.stderr,
             )
     chosen = build_run(
-        args.task, preset_name=args.preset, file=args.config, settings=said, changes=args.changes
+        args.task, preset_name=args.preset, file=args.config, settings=given, changes=args.changes
     )
     if args.layer is not None and not chosen.model.positions:
         raise ValueError(
@@ -118,8 +120,7 @@ def _train(chosen: RunConfig, args: argparse.Namespace) -> int:
     from depthpde.runs.execute import BusyError
 
     device = own_device(_device(args.device))
-    if args.track and find_spec(args.track) is None:
-        raise ValueError(f"`--track` must name an installed library; use pip install {args.track}")
+    _check_tracker(args.track)
     check_folder("--out", args.out)
     known = (run_folder(args.out, chosen.id) / RESULT).is_file()
     with ExitStack() as stack:
@@ -156,32 +157,46 @@ def _watch(
 
     Tracker and doctor follow the training, not the stage before it: both count from 0.
     """
-    from depthpde.runs.tracking import follow, tensorboard, trackio
+    from depthpde.runs.tracking import Sink, follow, tracker
     from depthpde.training.progress import Progress
 
-    told: list[StepCallback] = []
+    callbacks: list[StepCallback] = []
     if not args.json:
-        told.append(stack.enter_context(Progress(model, stage)))
+        callbacks.append(stack.enter_context(Progress(model, stage)))
     main = stage is chosen.training
+    sink: Sink | None = None
+    if args.track and main:
+        opened = tracker(
+            args.track,
+            args.out / args.track,
+            run=chosen.id,
+            project=f"depthpde-{chosen.task}",
+            title=f"{chosen.label}, seed {chosen.seed}, {chosen.id}",
+            config=chosen.to_dict(),
+        )
+        sink = stack.enter_context(opened)
+        callbacks.append(follow(sink))
     if args.doctor and main:
         from depthpde.doctor.callbacks import FILE
         from depthpde.doctor.live import Doctor
         from depthpde.records.record import run_folder
 
         path = run_folder(args.out, chosen.id) / FILE
-        told.append(stack.enter_context(Doctor(model, path=path)))
-    if args.track == "tensorboard" and main:
-        told.append(follow(stack.enter_context(tensorboard(args.out / args.track / chosen.id))))
-    elif args.track == "trackio" and main:
-        name = f"{chosen.label}, seed {chosen.seed}, {chosen.id}"
-        sink = trackio(f"depthpde-{chosen.task}", name, config=chosen.to_dict())
-        told.append(follow(stack.enter_context(sink)))
+        callbacks.append(stack.enter_context(Doctor(model, path=path, sink=sink)))
 
     def callback(history: History, now: Point) -> None:
-        for each in told:
+        for each in callbacks:
             each(history, now)
 
     return callback
+
+
+def _check_tracker(name: str | None) -> None:
+    """Refuse a tracker that is not installed, before anything is computed."""
+    from depthpde.errors import import_optional
+
+    if name is not None and find_spec(name) is None:
+        import_optional(name, f"`--track {name}`", "track")
 
 
 def _nothing(history: History, now: Point) -> None:
@@ -194,8 +209,8 @@ def _tell(record: Record, known: bool, args: argparse.Namespace) -> int:
 
     state = record.state
     if args.json:
-        said = {"id": record.id, "folder": str(record.folder), "state": state.value}
-        print(json.dumps(said | {"config": record.config, "result": record.result}))
+        payload = {"id": record.id, "folder": str(record.folder), "state": state.value}
+        print(json.dumps(payload | {"config": record.config, "result": record.result}))
     elif state is State.INTERRUPTED:
         at = record.status.get("stage", record.status)  # a stage before it has a name
         where = f"update {at['update']} of {at['updates']}"

@@ -49,5 +49,5 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _plain(found: Verification) -> dict[str, object]:
     names = ("whole", "without_checksums", "without_weights", "unfinished")
-    told = {name: list(getattr(found, name)) for name in names}
-    return told | {"broken": {str(each.path): each.reason for each in found.broken}}
+    payload = {name: list(getattr(found, name)) for name in names}
+    return payload | {"broken": {str(each.path): each.reason for each in found.broken}}

@@ -102,12 +102,12 @@ class ComparisonReport:
         return "" if found is None else WORDS[found.outcome]
 
     def sentences(self) -> list[str]:
-        """Say what was found of each variant, the best first."""
+        """Describe what was found of each variant, the best first."""
         order = sorted(self.verdicts.items(), key=lambda each: -each[1].effect)
         return [f"{label}: {self._spell(label, found)}" for label, found in order]
 
     def advice(self) -> str:
-        """Say what to do next."""
+        """Describe what to do next."""
         kept = "; what is recorded is not computed again" if self.results else ""
         if self.pairs < self.least_pairs:
             return (

@@ -6,7 +6,7 @@ from depthpde.comparison.page import curves_figure, gains_figure, ratio_figures
 from depthpde.comparison.report import ComparisonReport
 from depthpde.demo.look import PretrainedLook
 from depthpde.demo.text import CONTROL, OURS, PLAIN
-from depthpde.doctor.page import MARKS as GRADES
+from depthpde.doctor.pages.page import MARKS as GRADES
 from depthpde.doctor.verdict import one_a_row
 from depthpde.isolation.answer import sentence
 from depthpde.pages.formatting import counted
@@ -30,7 +30,7 @@ def title(report: ComparisonReport) -> str:
 
 
 def headline(report: ComparisonReport) -> str:
-    """Say in one sentence what the three models did."""
+    """Describe in one sentence what the three models did."""
     means = {each.label: each.mean for each in report.entrants}
     if len(means) < 3:
         return "some runs have no result; the same command goes on"

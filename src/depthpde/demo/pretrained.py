@@ -62,7 +62,7 @@ def find_files() -> Path | None:
 
 
 def load_minilm(folder: Path) -> MiniLM:
-    """Return the model with its weights, or say which file is not the one that was checked.
+    """Return the model with its weights, or raise naming a file that is not the one checked.
 
     Args:
         folder: Holds ``model.safetensors`` and ``vocab.txt``.

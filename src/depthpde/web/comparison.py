@@ -66,7 +66,7 @@ class Comparisons:
     def __init__(self, index: Index) -> None:
         self.index = index
         self._lock = threading.Lock()
-        self._kept: dict[tuple[str, ...], tuple[str, ComparisonView]] = {}
+        self._kept: dict[tuple[str, ...], tuple[int, str, ComparisonView]] = {}
 
     def draw(
         self, name: str, tasks: Sequence[str], variants: Sequence[str]
@@ -84,15 +84,19 @@ class Comparisons:
         grid = grids.get(name) or grids[self._newest(grids)]
         key = (grid.name, *tasks, "", *variants)
         with self._lock:
-            now = self.index.fingerprint(cell.run for cell in grid.cells)
-            kept = self._kept.get(key)
-            if kept is None or kept[0] != now or kept[1].grids != tuple(grids):
-                view = draw_comparison(self.index, grid, tuple(grids), tasks, variants)
-                self._kept.pop(key, None)
-                kept = self._kept[key] = (now, view)
-                while len(self._kept) > KEPT:
-                    del self._kept[next(iter(self._kept))]
-            return kept[1]
+            version = self.index.snapshot.version
+            kept = self._kept.pop(key, None)
+            if kept is None or kept[0] != version:
+                now = self.index.fingerprint(cell.run for cell in grid.cells)
+                if kept is None or kept[1] != now or kept[2].grids != tuple(grids):
+                    view = draw_comparison(self.index, grid, tuple(grids), tasks, variants)
+                else:
+                    view = kept[2]
+                kept = (version, now, view)
+            self._kept[key] = kept
+            while len(self._kept) > KEPT:
+                del self._kept[next(iter(self._kept))]
+            return kept[2]
 
     def _newest(self, grids: Mapping[str, Grid]) -> str:
         """Name the grid of which a run finished last."""
@@ -106,8 +110,8 @@ class Comparisons:
 
 
 def load_statistics() -> None:
-    """Import what comparisons count with, a second's work, before anybody waits for it."""
-    import_module("scipy.stats")
+    """Import what comparisons count with before anybody waits for it."""
+    import_module("scipy.special")
 
 
 def draw_comparison(
@@ -122,7 +126,7 @@ def draw_comparison(
         tasks: Names of tasks; those unknown are passed over, and none means all.
         variants: Names of variants; likewise.
     """
-    whole = gather(grid, index.records(cell.run for cell in grid.cells))
+    whole = gather(grid, index.summaries(cell.run for cell in grid.cells))
     chosen_tasks = [each for each in whole.tasks if each in tasks] or list(whole.tasks)
     chosen = [each for each in whole.others if each in variants] or list(whole.others)
     part = whole.select(tasks=chosen_tasks, variants=[whole.baseline, *chosen])

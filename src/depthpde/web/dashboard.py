@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ from depthpde.records.index.entry import Snapshot
 from depthpde.records.index.index import Index
 from depthpde.records.record import FINISHED, Record
 from depthpde.web.board import BoardView, draw_board
-from depthpde.web.comparison import Comparisons, load_statistics
+from depthpde.web.comparison import Comparisons, ComparisonView, load_statistics
 from depthpde.web.diagnosis import DOCTOR, PROBE, draw_doctor
 from depthpde.web.filters import ORDERS, BoardFilter
 from depthpde.web.live import ServerEvent, stream
@@ -31,6 +31,8 @@ from depthpde.web.states import STATE_BADGES, run_name
 
 FRESH = 0.4
 """Seconds for which one reading of the folder serves every request."""
+SETTLED = 2.0
+"""Seconds after the start before every finished run is looked at."""
 KEPT = 64
 """Choices whose board is kept until something changes."""
 
@@ -59,6 +61,9 @@ class Dashboard:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _drawing: threading.Lock = field(default_factory=threading.Lock)
     _drawn: dict[BoardFilter, DrawnBoard] = field(default_factory=dict)
+    _compared: dict[str, tuple[ComparisonView | None, Mapping[str, str], str]] = field(
+        default_factory=dict
+    )
 
     def __post_init__(self) -> None:
         self.index = Index(self.results)
@@ -67,8 +72,13 @@ class Dashboard:
         self.comparisons = Comparisons(self.index)
 
     def start(self) -> None:
-        """Begin to read the folder, and load what comparisons need, before the first request."""
-        threading.Thread(target=self.whole, daemon=True).start()
+        """Begin to read the folder, and load what comparisons need, before the first request.
+
+        A page is drawn of what the index knows; the files of all finished runs, which may have
+        changed while nobody looked, are looked at right after.
+        """
+        self._seen = (time.monotonic(), self.index.look(thorough=False))
+        threading.Thread(target=self._look_at_all, daemon=True).start()
         threading.Thread(target=load_statistics, daemon=True).start()
 
     def snapshot(self, *, more: bool = False) -> Snapshot:
@@ -95,6 +105,12 @@ class Dashboard:
             time.sleep(0.005)  # lets a page that waits for the lock have it
             snapshot = self.snapshot(more=True)
         return snapshot
+
+    def _look_at_all(self) -> None:
+        self.whole()
+        time.sleep(SETTLED)  # the first pages come first
+        with self._lock:
+            self._seen = (time.monotonic(), self.index.look(thorough=True))
 
     def board(self, request: Request) -> Response:
         """Show the grids, or the runs that the address asks for."""
@@ -209,7 +225,14 @@ class Dashboard:
         view = self.comparisons.draw(
             query.get("grid", ""), query.getlist("task"), query.getlist("variant")
         )
-        return self._page("compare.html", here="Compare", view=view)
+        links, kept = self.reports.links(), self._compared.pop(str(query), None)
+        if kept is None or kept[0] is not view or kept[1] != links:
+            page = self.pages.render("compare.html", here="Compare", view=view, reports=links)
+            kept = (view, links, page)
+        self._compared[str(query)] = kept
+        while len(self._compared) > KEPT:
+            del self._compared[next(iter(self._compared))]
+        return HTMLResponse(kept[2])
 
     def report(self, request: Request) -> Response:
         """Give a page or table of the report that was written into the results folder."""

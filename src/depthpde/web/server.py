@@ -2,19 +2,66 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import socket
+from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from depthpde.web.dashboard import Dashboard
 from depthpde.web.security import Access, Guard
 
 PORTS = range(8765, 8865)
 """Tried in turn where no port is given, so that two dashboards can run side by side."""
+
+REQUEST = 10.0
+"""Seconds within which a request must have come whole; a connection that is slower is closed."""
+
+
+class TimedProtocol(H11Protocol):
+    """HTTP that closes slow connections: uvicorn waits for the end of a request for ever."""
+
+    _timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        """Begin to wait for a request."""
+        super().connection_made(transport)
+        self._wait()
+
+    def data_received(self, data: bytes) -> None:
+        """Stop waiting once the request is whole; go on where another one has begun."""
+        super().data_received(data)
+        if self._asked:
+            self._stop_waiting()
+        elif self._timer is None:
+            self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the timer with the connection."""
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    @property
+    def _asked(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def _wait(self) -> None:
+        self._timer = self.loop.call_later(REQUEST, self._give_up)
+
+    def _stop_waiting(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _give_up(self) -> None:
+        self._timer = None
+        if not self._asked and not self.transport.is_closing():
+            self.transport.close()
 
 
 def build_app(dashboard: Dashboard, access: Access) -> ASGIApp:
@@ -55,7 +102,7 @@ def make_server(dashboard: Dashboard, access: Access) -> uvicorn.Server:
         access_log=False,
         lifespan="off",
         ws="none",
-        http="h11",
+        http=TimedProtocol,
         loop="asyncio",
         server_header=False,
         proxy_headers=False,

@@ -99,8 +99,8 @@ def _status(results: Path, *, as_json: bool) -> int:
     for each in unread:
         print(f"unread: {each.reason}", file=sys.stderr)
     if as_json:
-        said = {"results": str(results), "grids": [to_dict(*each) for each in found.values()]}
-        print(json.dumps(said | {"unread": {str(each.path): each.reason for each in unread}}))
+        payload = {"results": str(results), "grids": [to_dict(*each) for each in found.values()]}
+        print(json.dumps(payload | {"unread": {str(each.path): each.reason for each in unread}}))
     else:
         print("\n\n".join(table(*each) for each in found.values()))
     return 0
@@ -139,10 +139,10 @@ def _sweep(args: argparse.Namespace) -> int:
         return outcome.exit_code
     if not sys.stderr.isatty():  # there the board still stands
         print(table(grid, cells))
-    said = (
+    counts = (
         f"{outcome.recorded} computed, {outcome.skipped} were there, {len(outcome.failed)} failed"
     )
-    print(f"{said} → {args.out}", file=sys.stderr)
+    print(f"{counts} → {args.out}", file=sys.stderr)
     for why in outcome.left.values():
         print(f"left: {why}", file=sys.stderr)
     if outcome.interrupted:

@@ -1,0 +1,1 @@
+"""Hugging Face: our models by transformers' names, and the card of a repository."""
