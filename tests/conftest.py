@@ -9,9 +9,16 @@ os.environ.setdefault("TRITON_INTERPRET", "1")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as under `pytest … &`; children inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+from pathlib import Path
+
 import hypothesis
 import pytest
 import torch
+
+from drills.table import Row, about, fill, render
+
+ROWS: list[Row] = []
+"""What the drills told, for the table."""
 
 hypothesis.settings.register_profile("repeatable", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("repeatable")
@@ -53,3 +60,30 @@ def browser():
         pytest.skip("Chromium is not installed: apt-get install chromium")
     with Browser() as opened:
         yield opened
+
+
+def pytest_addoption(parser):
+    parser.addoption("--table", type=Path, help="page whose table of drills is made anew")
+
+
+@pytest.fixture
+def tally(request):
+    """Report what a drill tried, how often, and what held; it travels with the test's report."""
+    told = request.node.user_properties
+    return lambda tried, times, held: told.append(("drill", (tried, times, held)))
+
+
+def pytest_runtest_logreport(report):
+    """Keep what drills told, and which failed or could not be made."""
+    if report.failed or (report.skipped and report.when == "setup"):
+        why = report.longrepr[2] if report.skipped and isinstance(report.longrepr, tuple) else ""
+        held = f"not tried here. {why}" if report.skipped else "failed"
+        ROWS.append(Row(f"`{report.nodeid}`", 0, held, fine=False))
+    elif report.when == "call":
+        ROWS.extend(Row(*told) for name, told in report.user_properties if name == "drill")
+
+
+def pytest_sessionfinish(session):
+    page = session.config.option.table
+    if page is not None and not hasattr(session.config, "workerinput"):
+        fill(page, render(ROWS, about()))

@@ -72,7 +72,7 @@ def test_what_is_not_declared_is_refused(settings, words):
 
 
 def test_only_a_mapping_is_read():
-    with pytest.raises(ValueError, match="`config` must be a mapping of settings, got 3"):
+    with pytest.raises(ValueError, match=r"`config`.*got 3"):
         Outer.from_dict(3)
     with pytest.raises(ValueError, match="`point` must be a mapping"):
         check_keys("point", Inner, [])
@@ -100,9 +100,9 @@ def test_members_of_a_tuple_are_read_one_by_one_and_lists_become_tuples():
     assert made == Several(shares=(0.0, 1.0), inners=(Inner(count=2),), pair=[3, 4])
     assert all(type(each) is float for each in made.shares)
     assert Several.from_dict(made.to_dict()) == made
-    with pytest.raises(ValueError, match=r"`shares` must lie in \[0, 1\], got 2"):
+    with pytest.raises(ValueError, match=r"`shares`.*\[0, 1\].*got 2"):
         Several(shares=[2])
-    with pytest.raises(ValueError, match="`inners` must be a mapping of settings, got 3"):
+    with pytest.raises(ValueError, match=r"`inners`.*got 3"):
         Several(inners=[3])
 
 

@@ -65,6 +65,7 @@ INDIRECT = {
     "ComparisonReport": "returned by compare",
     "DepthProfile": "returned by probe",
     "Diagnosis": "returned by diagnose",
+    "DiagnosisComparison": "returned by compare_diagnoses",
     "Evidence": "returned by gather",
     "History": "returned by train",
     "Insertion": "returned by insert",

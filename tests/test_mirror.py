@@ -8,6 +8,7 @@ file of its own, or is gone, fails here too.
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,7 @@ ELSEWHERE = {
     "cli": {"reading_bar": "cli/test_report.py", "subject": "cli/test_doctor.py"},
     "comparison": {"entrant": "comparison/test_report.py"},
     "demo": {"demo": "cli/test_demo.py"},
+    "hub": {"auto_models": "hub/test_register.py"},
     "data": {"drawing": "data/test_counter.py", "task": "data/test_tasks.py"},
     "data/recipes": {
         "listops_trees": "data/recipes/test_listops.py",
@@ -47,15 +49,21 @@ ELSEWHERE = {
         "loss": "doctor/test_probe.py",
         "measurements": "doctor/test_probe.py",
         "model_map": "doctor/test_probe.py",
-        "picture": "doctor/test_page.py",
         "sample": "doctor/test_live.py",
         "thresholds": "doctor/test_diagnosis.py",
         "verdict": "doctor/test_diagnosis.py",
     },
     "doctor/checks": dict.fromkeys(
-        ("attention_change", "components", "inspection", "motion", "order", "single_modules"),
+        (
+            "activation", "attention_change", "components", "inspection", "motion", "operations",
+            "order", "proportions", "single_modules", "start",
+        ),
         "doctor/checks/test_examination.py",  # every check finds the fault that it is for
     ),
+    "doctor/pages": {
+        "comparison_page": "doctor/test_comparison.py",
+        "picture": "doctor/pages/test_page.py",
+    },
     "doctor/conditions": dict.fromkeys(
         (
             "attention", "condition", "depth", "function", "reference", "stream", "training",
@@ -68,7 +76,6 @@ ELSEWHERE = {
         "compiled": "insertion/test_insert.py",
         "family": "insertion/test_insert.py",
         "insertion": "insertion/test_insert.py",
-        "record": "insertion/test_causality.py",
     },
     "insertion/hooks": {
         "block_hooks": "insertion/test_walk.py",
@@ -163,6 +170,7 @@ def home_of(name: str) -> str:
     return str(getattr(getattr(depthpde, name), "__module__", name))
 
 
+@cache
 def modules_named(path: Path) -> set[str]:
     """Return what a file imports, or names in a string as to run it: modules and tests' helpers."""
     found = set()
@@ -178,6 +186,7 @@ def modules_named(path: Path) -> set[str]:
     return found
 
 
+@cache
 def reached_by(test: Path) -> set[str]:
     """Return the sources that a test file uses, directly or through what it uses."""
     reached: set[str] = set()

@@ -25,11 +25,11 @@ def report(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def parts(report):
-    return parts_of(report.chapters, report.results.findings)
+    return parts_of(report.grid_sections, report.results.findings)
 
 
 def test_the_committed_pages_are_those_of_the_records(report):
-    pages = render_site(report.results, report.chapters, runs=f"../{RUNS}")
+    pages = render_site(report.results, report.grid_sections, runs=f"../{RUNS}")
     folder = ROOT / "results" / "report"
     kept = {each.name: each.read_text(encoding="utf-8") for each in folder.glob("*.html")}
     assert kept.keys() == pages.keys(), "run: make results"
@@ -74,7 +74,7 @@ def test_effects_are_plain_means_of_paired_differences(report):
         rows = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
         if not rows or "difference" not in rows[0]:
             continue
-        grid = next(each.evidence for each in report.chapters if _stem(each) == path.stem)
+        grid = next(each.evidence for each in report.grid_sections if _stem(each) == path.stem)
         for row in rows:
             tasks = [row["task"]] if row["task"] in grid.tasks else list(grid.tasks)
             if not row["difference"] or row["task"] == "tasks in the mean":
@@ -89,8 +89,8 @@ def test_effects_are_plain_means_of_paired_differences(report):
     assert checked > 300
 
 
-def _stem(chapter):
-    return file_names([chapter.evidence.name])[chapter.evidence.name]
+def _stem(grid_section):
+    return file_names([grid_section.evidence.name])[grid_section.evidence.name]
 
 
 def _accuracy(record):

@@ -25,7 +25,7 @@ STUB = Path("src/depthpde/__init__.pyi")
 API: dict[str, tuple[str, tuple[str, ...]]] = {
     "layers": ("Layers", ("layers",)),
     "operators": ("Operators", ("operators",)),
-    "models": ("Models", ("models",)),
+    "models": ("Models", ("models", "hub")),
     "insertion": ("Insertion", ("insertion",)),
     "doctor": ("Doctor and measures", ("doctor", "measures")),
     "audit": ("Audit", ("isolation", "testing")),
