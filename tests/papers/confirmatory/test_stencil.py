@@ -35,7 +35,7 @@ def test_rates_are_tuned_at_two_fifths_of_the_updates():
 
 def test_stencils_differ_in_start_and_bound_alone():
     plan = EXPERIMENT.plan(Scale.QUICK, seeds=1)
-    runs = {c.variant: run for c, run in plan.cells if c.task == "mnist-mini"}
+    runs = {c.variant: run for c, run in plan.cells if c.task == "listops-mini"}
     layers = {}
     for label in (BOUNDED, FREE, FREE_FROM_IDENTITY):
         (layers[label],) = (m for m in runs[label].build().modules() if type(m) is LearnedStencil)
@@ -50,7 +50,7 @@ def test_stencils_differ_in_start_and_bound_alone():
 def test_every_added_parameter_has_the_same_gain():
     plan = EXPERIMENT.plan(Scale.QUICK, seeds=1)
     for cell, run in plan.cells:
-        if cell.task == "mnist-mini" and cell.variant in (BOUNDED, FREE, STEPS):
+        if cell.task == "listops-mini" and cell.variant in (BOUNDED, FREE, STEPS):
             model = run.build()
             added = {id(p) for n, p in model.named_parameters() if n.endswith("theta")}
             groups = build_optimizer(model, run.training).param_groups

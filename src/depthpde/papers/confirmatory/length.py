@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from depthpde.papers.confirmatory.conclusion import ACCURACY, by_protocol
 from depthpde.papers.confirmatory.stencil import FREE_FROM_IDENTITY, ROTARY, STEPS
 from depthpde.papers.confirmatory.stencil import VARIANTS as STENCILS
-from depthpde.papers.experiment import Experiment
+from depthpde.papers.experiment import SIX_SEEDS, Experiment
 from depthpde.records.protocols.protocol import BaselineGate, Look, PlannedContrast, StudyProtocol
 from depthpde.sweeps.grid import Variant, bases
 from depthpde.sweeps.scale import Scale, bases_of
@@ -89,6 +89,7 @@ EXPERIMENT = Experiment(
     tasks=lambda scale: (TASK,),
     bases=_bases,
     fixed_tasks=True,
+    seeds=dict(SIX_SEEDS) | {Scale.QUICK: 1},
     protocol=PROTOCOL,
     conclude=by_protocol(PROTOCOL),
 )

@@ -78,7 +78,7 @@ VARIANTS = (
 
 def _bases(scale: Scale, tasks: Sequence[str]) -> Mapping[str, Preset]:
     if scale is Scale.QUICK:
-        return bases_of(scale, tasks)
+        return bases_of(scale, ["listops-mini"])  # generated: a smoke run needs no file
     found: dict[str, Preset] = {}
     for task in tasks:
         updates = UPDATES[task]
