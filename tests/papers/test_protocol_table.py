@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from depthpde.papers.experiment import Case
-from depthpde.papers.protocol_table import protocol_rows
+from depthpde.papers.protocol_table import NOT_YET, protocol_rows, protocol_table
 from depthpde.papers.registry import EXPERIMENTS
 from papers.confirmatory.test_conclusion import under
 from papers.invented import evidence
@@ -52,3 +52,14 @@ def test_the_verdict_is_that_of_its_findings():
     ours = under(made(), STENCIL.protocol)
     found = STENCIL.judge(Case(scale="mini", evidence=ours))
     assert row([ours], [found])["verdict"] == "inconclusive 4"
+
+
+def test_what_has_begun_is_a_table_and_the_rest_one_line():
+    nothing = protocol_table(protocol_rows([], []))
+    assert nothing.count("\n") == 0
+    assert f"`stencil` (`{STENCIL.protocol.digest}`)" in nothing
+    begun = protocol_table(protocol_rows([under(made(), STENCIL.protocol)], []))
+    assert "| `stencil` |" in begun
+    *_, waiting = begun.splitlines()
+    assert NOT_YET in waiting
+    assert "`stencil`" not in waiting

@@ -9,8 +9,10 @@ from depthpde.papers.confirmatory.conclusion import confirmatory
 from depthpde.papers.experiment import Experiment
 from depthpde.papers.registry import EXPERIMENTS
 from depthpde.records.evidence import Evidence
-from depthpde.records.findings import Findings, JudgedClaim
+from depthpde.records.findings import Findings, JudgedClaim, rows_markdown
 from depthpde.sweeps.scale import Scale
+
+NOT_YET = "not yet run"
 
 
 def protocol_rows(
@@ -40,10 +42,27 @@ def protocol_rows(
     ]
 
 
+def protocol_table(rows: Iterable[Mapping[str, str]]) -> str:
+    """Write the rows as Markdown: a table of what has begun, a line for what has not.
+
+    Args:
+        rows: Of `protocol_rows`.
+    """
+    listed = list(rows)
+    begun = [each for each in listed if each["state"] != NOT_YET]
+    waiting = [
+        f"{each['experiment']} ({each['protocol']})" for each in listed if each["state"] == NOT_YET
+    ]
+    parts = [rows_markdown(begun)] if begun else []
+    if waiting:
+        parts.append(f"Fixed, and {NOT_YET}: {', '.join(waiting)}.")
+    return "\n\n".join(each.strip() for each in parts)
+
+
 def _state(experiment: Experiment, recorded: Mapping[str, Evidence]) -> str:
     """Say how many runs of the first look are recorded under the protocol."""
     protocol = experiment.protocol
-    assert protocol is not None, "asked of experiments under one"
+    assert protocol is not None, "only experiments under a protocol have a row"
     seeds = protocol.looks[0].seeds
     wanted = len(experiment.variants) * len(experiment.tasks(Scale.MINI)) * seeds
     grid = recorded.get(experiment.name)
@@ -55,7 +74,7 @@ def _state(experiment: Experiment, recorded: Mapping[str, Evidence]) -> str:
     if found:
         return f"recorded {found} of {wanted}"
     begun = any(name.startswith(f"{experiment.name}.") for name in recorded)
-    return f"tuning; recorded 0 of {wanted}" if begun else "not yet run"
+    return f"tuning; recorded 0 of {wanted}" if begun else NOT_YET
 
 
 def _verdict(found: Findings | None) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 from depthpde.errors import check_name
 from depthpde.files import write_whole
 from depthpde.papers.placement_tables import escape_table, line_table
-from depthpde.papers.protocol_table import protocol_rows
+from depthpde.papers.protocol_table import protocol_rows, protocol_table
 from depthpde.records.findings import Findings, rows_markdown
 from depthpde.report.grid_section import GridSection
 
@@ -29,7 +29,7 @@ def parts_of(grid_sections: Iterable[GridSection], findings: Iterable[Findings])
     plateau and when) and ``lines GRID`` (the baseline beside what needs no sequence model). Of an
     experiment: ``claims NAME``, ``verdicts NAME`` (the same without notes), ``beside NAME`` (the
     tables beside its claims) and ``beside NAME: TITLE`` (one of them). ``protocols``: every
-    experiment under a protocol, one row each.
+    experiment under a protocol that has begun, one row each, and the names of the others.
     """
     listed, sections = list(findings), list(grid_sections)
     parts = {f"claims {each.name}": each.markdown() for each in listed}
@@ -42,7 +42,7 @@ def parts_of(grid_sections: Iterable[GridSection], findings: Iterable[Findings])
         if rows
     }
     rows = protocol_rows([each.evidence for each in sections], listed)
-    parts["protocols"] = rows_markdown(rows)
+    parts["protocols"] = protocol_table(rows)
     for each in sections:
         parts[f"table {each.evidence.name}"] = each.table.markdown()
         parts[f"rows {each.evidence.name}"] = each.table.markdown(notes=False)
