@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -11,6 +12,7 @@ from depthpde.records.findings import (
     JudgedClaim,
     check_scale,
     read_findings,
+    rows_markdown,
     typeset,
 )
 from depthpde.records.statistics.power import one_task_effect
@@ -156,3 +158,17 @@ def test_the_first_format_is_read_on_the_one_scale(word, interval, p, wanted):
     assert few.interval is few.least is None
     with pytest.raises(ValueError, match="did you mean 'partly'"):
         Findings.from_dict(said | {"rows": [row | {"verdict": "partl"}]})
+
+
+def test_numbers_stand_on_the_right_and_words_on_the_left():
+    rows = [
+        {"variant": "a", "n": 6, "effect": "+1.12 [+0.4, +1.8]", "p": "< 0.001", "state": "done"},
+        {"variant": "b", "n": 6, "effect": "−3.48", "p": None, "state": "3 of 6"},
+    ]
+    assert rows_markdown(rows).splitlines()[1] == "| --- | --: | --: | --: | --- |"
+
+
+def test_notes_are_a_list_below_the_table():
+    notes = replace(FOUND, notes=("small models", "", "one task")).markdown()
+    assert notes.endswith("|\n\n- Small models.\n- One task.\n")
+    assert "\n\n" not in replace(FOUND, notes=()).markdown()

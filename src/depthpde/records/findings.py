@@ -26,6 +26,8 @@ _FIRST_SCALE = {
     "undecided": Outcome.INCONCLUSIVE,
 }
 """The words of format 1. Its *not confirmed* held several states: see `_of_first_format`."""
+_NUMBER = re.compile(r"(< ?)?[+−±-]?\d|–?$")
+"""What a cell of numbers begins with; nothing, or a dash, where there is none."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -135,8 +137,8 @@ class Findings:
             p = "" if each.p is None else f"{each.p:.2g}"
             numbers = [str(each.n), spell_effect(each), p, spell_power(each)]
             rows.append(_row([each.claim, each.finding, f"**{each.verdict.value}**", *numbers]))
-        if notes:
-            rows += [f"\n{note[0].upper()}{note[1:]}." for note in self.notes if note]
+        if notes and any(self.notes):
+            rows += ["", *(f"- {note[0].upper()}{note[1:]}." for note in self.notes if note)]
         return "\n".join(rows) + "\n"
 
     def tables_markdown(self) -> str:
@@ -146,11 +148,12 @@ class Findings:
 
 
 def rows_markdown(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return plain rows as a table for a page."""
+    """Return plain rows as a table for a page, numbers on the right."""
     names = list(dict.fromkeys(name for row in rows for name in row))
-    lines = [names, ["---"] + ["--:"] * (len(names) - 1)]
-    lines += [[_cell(row.get(name)) for name in names] for row in rows]
-    return "\n".join(_row(line) for line in lines)
+    cells = [[_cell(row.get(name)) for name in names] for row in rows]
+    columns = list(zip(*cells, strict=True))
+    sides = ["--:" if all(map(_NUMBER.match, each)) else "---" for each in columns]
+    return "\n".join(_row(line) for line in [names, sides, *cells])
 
 
 def spell_effect(claim: JudgedClaim) -> str:
