@@ -19,7 +19,9 @@ def test_shows_every_protocol_whole(name, capsys):
     assert main(["protocol", "show", name]) == 0
     text = capsys.readouterr().out
     assert protocol.digest in text
-    assert all(each.variant in text and each.against in text for each in protocol.contrasts)
+    for number, each in enumerate(protocol.contrasts, 1):
+        (line,) = (line for line in text.splitlines() if line.startswith(f"  {number}. "))
+        assert all(label in line for label in (each.variant, each.against, *(each.beyond or ())))
     assert main(["protocol", "show", name, "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert said.pop("digest") == protocol.digest

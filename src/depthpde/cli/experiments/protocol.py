@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from depthpde.records.protocols.protocol import StudyProtocol
+    from depthpde.records.protocols.protocol import PlannedContrast, StudyProtocol
     from depthpde.sweeps.grid import Plan
 
 SUMMARY = "show what an experiment fixed before its first run, or check its runs against it"
@@ -78,11 +78,7 @@ def _text(protocol: StudyProtocol, plan: Plan) -> str:
     share = protocol.tuning_share
     when = "" if share is None else f" at {share:.0%} of the updates"
     gates = [f"  {g.task} {g.endpoint} above {g.least:g} ({g.words})" for g in protocol.gates]
-    tests = [
-        f"  {k}. {each.variant} {SIGNS[each.claimed]} {each.against} in {each.endpoint}"
-        + (f", margin {each.margin:g}" if each.margin else "")
-        for k, each in enumerate(protocol.contrasts, 1)
-    ]
+    tests = [f"  {number}. {_test(each)}" for number, each in enumerate(protocol.contrasts, 1)]
     return "\n".join(
         [
             f"{protocol.name} · protocol {protocol.digest}",
@@ -99,6 +95,17 @@ def _text(protocol: StudyProtocol, plan: Plan) -> str:
             f"ends      {protocol.stopping}",
         ]
     )
+
+
+def _test(contrast: PlannedContrast) -> str:
+    """Write a test as a line; what an interaction takes off is part of it."""
+    sides = f"{contrast.variant} {SIGNS[contrast.claimed]} {contrast.against}"
+    if contrast.beyond is not None:
+        first, second = contrast.beyond
+        sides = f"{contrast.variant} − {contrast.against} {SIGNS[contrast.claimed]} "
+        sides += f"{first} − {second}"
+    margin = f", margin {contrast.margin:g}" if contrast.margin else ""
+    return f"{sides} in {contrast.endpoint}{margin}"
 
 
 def _spelled(seeds: tuple[int, ...]) -> str:
