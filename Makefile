@@ -51,7 +51,7 @@ check: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python tools/check.py
 
 test: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m 'not drill' --numprocesses $(WORKERS) --dist worksteal
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m 'not drill' --durations 25 --durations-min 4 --numprocesses $(WORKERS) --dist worksteal
 
 drills: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m drill --numprocesses $(WORKERS) --dist loadfile --table docs/reliability.md
