@@ -71,6 +71,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/gpu_plan.py --check
 	$(BIN)/python benchmarks/placement.py --check
 	$(BIN)/python benchmarks/data.py --check
+	$(BIN)/python benchmarks/trivial_lines.py --check
 	$(BIN)/python benchmarks/training.py --check
 	$(BIN)/python benchmarks/dashboard.py --check
 	$(BIN)/python benchmarks/audit.py --check

@@ -13,7 +13,7 @@ from depthpde.records.contrasts import (
     fragility,
     interaction,
 )
-from depthpde.records.scores import read_curves, read_scores
+from depthpde.records.scores import scores_of
 from depthpde.records.verdicts import Hypothesis, Outcome, judge
 
 POSITIONS = (
@@ -77,9 +77,8 @@ def test_what_is_no_contrast_is_refused(call, words):
         call()
 
 
-def test_pooled_as_a_factorial_the_mix_is_the_mean_of_single_scales(committed):
-    grids, records = committed
-    scores = read_scores(grids["multiscale-positions"], records)
+def test_pooled_as_a_factorial_the_mix_is_the_mean_of_single_scales(gathered):
+    scores = scores_of(gathered["multiscale-positions"])
     mixed = [f"{place}, mixed" for place in POSITIONS]
     singles = [f"{place}, {each}" for place in POSITIONS for each in SINGLES]
     found = judge(
@@ -99,18 +98,16 @@ def test_pooled_as_a_factorial_the_mix_is_the_mean_of_single_scales(committed):
         ("between blocks", -0.25, "inconclusive"),
     ],
 )
-def test_pooled_over_scales_three_positions_gain_on_listops(committed, place, effect, outcome):
-    grids, records = committed
-    scores = read_scores(grids["multiscale-positions"], records)
+def test_pooled_over_scales_three_positions_gain_on_listops(gathered, place, effect, outcome):
+    scores = scores_of(gathered["multiscale-positions"])
     weights = average_difference([f"{place}, {s}" for s in (*SINGLES, "mixed")], ["baseline"])
     found = judge(differences_of(contrast(scores, weights)), Hypothesis())
     assert found.effect == pytest.approx(effect, abs=0.006)
     assert found.outcome == outcome
 
 
-def test_diffusion_is_not_orthogonal_to_positions(committed):
-    grids, records = committed
-    scores = read_scores(grids["positional"], records)
+def test_diffusion_is_not_orthogonal_to_positions(gathered):
+    scores = scores_of(gathered["positional"])
     gain = {each: difference(f"{each} + diffusion", each) for each in ("no sites", "learned sites")}
     weights = interaction(gain["no sites"], gain["learned sites"])
     found = judge(differences_of(contrast(scores, weights)), Hypothesis(sign=0, margin=0.75))
@@ -119,9 +116,13 @@ def test_diffusion_is_not_orthogonal_to_positions(committed):
     assert (found.interval.low, found.interval.high) == pytest.approx((3.00, 4.79), abs=0.01)
 
 
-def test_the_gain_on_listops_grows_along_training(committed):
-    grids, records = committed
-    curves = read_curves(grids["placement"], records)
+def test_the_gain_on_listops_grows_along_training(gathered):
+    curves = {}
+    for (task, variant), runs in gathered["placement"].runs.items():
+        for seed, run in runs.items():
+            for look in run.validations():
+                scores = curves.setdefault(look["update"], {}).setdefault(variant, {})
+                scores.setdefault(task, {})[seed] = look["accuracy"]
     found = along(curves, difference("after embedding", "baseline"))
     gains = [
         sum(each["listops-mini"].values()) / 6 for each in found.values() if "listops-mini" in each
@@ -129,9 +130,8 @@ def test_the_gain_on_listops_grows_along_training(committed):
     assert gains == pytest.approx([-0.33, 0.75, 1.41, 1.66], abs=0.006)
 
 
-def test_one_task_decides_the_headline(committed):
-    grids, records = committed
-    scores = read_scores(grids["placement"], records)
+def test_one_task_decides_the_headline(gathered):
+    scores = scores_of(gathered["placement"])
     found = contrast(scores, difference("after embedding", "baseline"))
     claim = Hypothesis(size=4.07)
     whole = judge(differences_of(found), claim)

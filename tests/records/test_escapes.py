@@ -2,40 +2,48 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
 
-from depthpde.records.escapes import LEARNED_AT_ONCE, escape_rate, escape_times, standard_error
+from depthpde.records.escapes import LEARNED_AT_ONCE, escape_rate, run_escape, standard_error
 from depthpde.records.statistics.survival import kaplan_meier
 from depthpde.records.verdicts import Outcome, judge_escape
 
 TASK = "pathfinder-mini"
 
 
-def test_every_baseline_escapes_and_two_of_six_with_diffusion_do(committed):
-    grids, records = committed
-    found = escape_times(grids["placement"], records, TASK, LEARNED_AT_ONCE[TASK])
-    assert set(found) == set(grids["placement"].variants)
+def escapes(evidence):
+    """Return variant → seed → when the run left Pathfinder's plateau."""
+    return {
+        variant: {seed: run_escape(run, LEARNED_AT_ONCE[TASK]) for seed, run in runs.items()}
+        for (task, variant), runs in evidence.runs.items()
+        if task == TASK
+    }
+
+
+def test_every_baseline_escapes_and_two_of_six_with_diffusion_do(gathered):
+    found = escapes(gathered["placement"])
+    assert set(found) == set(gathered["placement"].variants)
     assert [each.escaped for each in found["baseline"].values()] == [True] * 6
     assert sum(each.escaped for each in found["after embedding"].values()) == 2
     assert kaplan_meier(list(found["baseline"].values())).median == 300
     assert kaplan_meier(list(found["after embedding"].values())).median is None
 
 
-def test_with_three_times_the_updates_diffusion_is_shown_to_be_later(committed):
-    grids, records = committed
-    found = escape_times(grids["pathfinder-longer"], records, TASK, LEARNED_AT_ONCE[TASK])
+def test_with_three_times_the_updates_diffusion_is_shown_to_be_later(gathered):
+    found = escapes(gathered["pathfinder-longer"])
     late = judge_escape(found["after embedding"], found["baseline"], sooner=False)
     assert late.outcome is Outcome.SUPPORTED
     assert late.p == 2.0**-5
     assert late.effect == 600
 
 
-def test_other_tasks_and_missing_runs_are_left_out(committed):
-    grids, _ = committed
-    assert escape_times(grids["placement"], {}, TASK, 57.2) == {}
-    assert escape_times(grids["positional"], {}, "none", 57.2) == {}
+def test_a_run_without_a_result_has_no_time(gathered):
+    run = next(iter(gathered["placement"].runs[TASK, "baseline"].values()))
+    assert run_escape(replace(run, result=None), LEARNED_AT_ONCE[TASK]) is None
 
 
 @pytest.mark.parametrize(

@@ -8,15 +8,21 @@ import pytest
 from depthpde.records.predictions import (
     agreement_beyond_chance,
     agreements,
-    agreements_between_seeds,
     gain_by_group,
     root_arguments,
 )
-from depthpde.records.scores import read_predictions
 
 # [MAX 4 3 [MIN 2 3 ] 1 ]   and   [SM [MED 1 2 ] [MED 5 5 ] ]
 TOKENS = np.array([11, 4, 3, 10, 2, 3, 14, 1, 14, 13, 12, 1, 2, 14, 12, 5, 5, 14, 14])
 OFFSETS = np.array([0, 9, 19])
+
+
+def answers(evidence):
+    """Return variant → task → seed → predicted classes."""
+    found = {}
+    for (task, variant), runs in evidence.runs.items():
+        found.setdefault(variant, {})[task] = {s: run.predictions() for s, run in runs.items()}
+    return found
 
 
 def test_own_digits_of_a_root_are_counted_apart_from_nested_ones():
@@ -33,9 +39,8 @@ def test_a_gain_is_counted_inside_its_group():
     assert found == {0: {0: 50.0, 1: 0.0}, 1: {0: -50.0, 1: 100.0}}
 
 
-def test_gains_of_groups_add_up_to_the_whole_gain(committed):
-    grids, records = committed
-    said = read_predictions(grids["placement"], records)
+def test_gains_of_groups_add_up_to_the_whole_gain(gathered):
+    said = answers(gathered["placement"])
     ours, theirs = said["after embedding"]["text-mini"], said["baseline"]["text-mini"]
     random = np.random.default_rng(0)
     labels, groups = random.integers(0, 2, 4000), random.integers(0, 3, 4000)
@@ -46,11 +51,11 @@ def test_gains_of_groups_add_up_to_the_whole_gain(committed):
         assert sum(shares[g] * parts[g][seed] for g in parts) == pytest.approx(whole)
 
 
-def test_the_gain_on_listops_lies_where_the_root_has_digits_of_its_own(committed):
+def test_the_gain_on_listops_lies_where_the_root_has_digits_of_its_own(committed, gathered):
     from depthpde.data.recipes.listops import MINI, generate
 
     grids, records = committed
-    said = read_predictions(grids["placement"], records)
+    said = answers(gathered["placement"])
     expressions, labels = generate(4000, 0, grammar=MINI)  # the test split comes first
     base = next(
         c.run
@@ -84,9 +89,8 @@ def test_agreement_is_cohens():
     assert agreement_beyond_chance(first, second) == pytest.approx(0.4)
 
 
-def test_like_with_like_two_systems_without_norms_agree_as_two_with_both(committed):
-    grids, records = committed
-    said = read_predictions(grids["stabilization"], records)
+def test_like_with_like_two_systems_without_norms_agree_as_two_with_both(gathered):
+    said = answers(gathered["stabilization"])
 
     def between(ours, theirs):
         found = agreements(said[ours], said[theirs])
@@ -97,14 +101,6 @@ def test_like_with_like_two_systems_without_norms_agree_as_two_with_both(committ
     unlike = between("Transformer, both", "simulator, no norm")
     assert abs(both - alike) < 0.03
     assert both - unlike > 0.15
-    itself = agreements_between_seeds(said["Transformer, both"])
-    assert both > np.mean([np.mean(list(each.values())) for each in itself.values()])
-
-
-def test_seeds_are_compared_in_a_ring():
-    one, other = np.array([0, 1, 0, 1]), np.array([1, 0, 1, 0])
-    found = agreements_between_seeds({"t": {3: one, 5: one, 9: other}})
-    assert found == {"t": {3: 1.0, 5: -1.0, 9: -1.0}}
 
 
 @pytest.mark.parametrize(
@@ -114,7 +110,6 @@ def test_seeds_are_compared_in_a_ring():
         (lambda: root_arguments(TOKENS + 1, OFFSETS), "shift"),
         (lambda: gain_by_group({0: TOKENS}, {0: TOKENS}, TOKENS, OFFSETS), "3, 19"),
         (lambda: agreement_beyond_chance(TOKENS, OFFSETS), "19 and 3"),
-        (lambda: agreements_between_seeds({"t": {0: TOKENS}}), "'t', got 1"),
     ],
 )
 def test_wrong_calls_are_refused(call, words):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from depthpde.records.scores import read_scores
+from depthpde.records.scores import scores_of
 from depthpde.records.trivial_lines import PROBES, below, with_probes
 
 DATA_PAGE = Path(__file__).parents[2] / "docs" / "data.md"
@@ -31,9 +31,8 @@ def test_lines_that_are_not_reached_are_named():
         ("pathfinder-mini", []),
     ],
 )
-def test_three_of_four_baselines_are_below_a_linear_model(committed, task, missed):
-    grids, records = committed
-    runs = read_scores(grids["placement"], records)["baseline"][task]
+def test_three_of_four_baselines_are_below_a_linear_model(gathered, task, missed):
+    runs = scores_of(gathered["placement"])["baseline"][task]
     assert below(sum(runs.values()) / len(runs), PROBES[task]) == missed
 
 

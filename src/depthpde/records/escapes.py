@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from depthpde.errors import check_positive, check_range
-from depthpde.records.record import Grid, Record
+from depthpde.records.record import Record
 from depthpde.records.statistics.interval import Interval, IntervalMethod
 from depthpde.records.statistics.survival import EscapeTime, escape_time
 
@@ -85,31 +85,6 @@ def escape_rate(
         n=n,
         interval=Interval(low=low, high=high, level=level, method=IntervalMethod.EXACT),
     )
-
-
-def escape_times(
-    grid: Grid, records: Mapping[str, Record], task: str, line: float
-) -> dict[str, dict[int, EscapeTime]]:
-    """Return when each finished run of a task left its plateau, by its training curve.
-
-        accuracy over the batches between two points; the test split is the last look
-
-    Args:
-        grid: Which runs.
-        records: Run id → record.
-        task: Such as one of `LEARNED_AT_ONCE`.
-        line: The plateau, in percent.
-
-    Returns:
-        Variant → seed → time.
-    """
-    found: dict[str, dict[int, EscapeTime]] = {}
-    for cell in grid.cells:
-        record = records.get(cell.run)
-        time = None if cell.task != task or record is None else run_escape(record, line)
-        if time is not None:
-            found.setdefault(cell.variant, {})[cell.seed] = time
-    return found
 
 
 def run_escape(record: Record, line: float) -> EscapeTime | None:

@@ -109,8 +109,7 @@ def agreements(
 ) -> dict[str, dict[int, float]]:
     """Return how alike two systems answer, for each task and seed that both have.
 
-    Compare like with like: a system without norms with the other without norms. Beside it stands
-    `agreements_between_seeds`, what one system agrees with itself.
+    Compare like with like: a system without norms with the other without norms.
 
     Args:
         first: Task → seed → predicted class of each test example.
@@ -124,26 +123,3 @@ def agreements(
         for task in first
         if task in second
     }
-
-
-def agreements_between_seeds(
-    system: Mapping[str, Mapping[int, Classes]],
-) -> dict[str, dict[int, float]]:
-    """Return how alike a system answers from one seed to the next, in a ring of its seeds.
-
-    Args:
-        system: Task → at least two seeds → predicted class of each test example.
-    """
-    found = {}
-    for task, runs in system.items():
-        seeds = sorted(runs)
-        if len(seeds) < 2:
-            raise ValueError(
-                f"`system` must have at least two seeds on {task!r}, got {len(seeds)}; run one more"
-            )
-        following = [*seeds[1:], seeds[0]]
-        found[task] = {
-            s: agreement_beyond_chance(runs[s], runs[after])
-            for s, after in zip(seeds, following, strict=True)
-        }
-    return found

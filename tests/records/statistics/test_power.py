@@ -9,7 +9,6 @@ from depthpde.records.statistics.combination import combined_interval, combined_
 from depthpde.records.statistics.power import (
     detectable,
     one_task_effect,
-    pairs_needed,
     power_sentence,
     several_tasks_effect,
 )
@@ -60,12 +59,6 @@ def test_detectable_scales_with_the_unit():
     assert detectable(tenfold) == pytest.approx(10 * detectable(d), rel=1e-3)
 
 
-def test_pairs_needed_is_the_least_number_that_shows_the_effect():
-    n = pairs_needed(0.8, 0.8)
-    assert one_task_effect(n) <= 1.0 < one_task_effect(n - 1)
-    assert pairs_needed(0.1, 5.0) == 6
-
-
 def test_the_sentence_names_pairs_points_and_chance():
     assert power_sentence(6, 1.234) == "6 pairs would have shown 1.2 points with 80 %"
     assert power_sentence(6, 123.4) == "6 pairs would have shown 123 points with 80 %"
@@ -82,8 +75,6 @@ def test_five_pairs_can_show_nothing_and_equal_ones_everything():
     [
         (lambda: one_task_effect(5), r"\[6"),
         (lambda: detectable({"a": [1.0] * 6}, power=1.0), "power"),
-        (lambda: pairs_needed(0.0, 1.0), "spread"),
-        (lambda: pairs_needed(1.0, 0.001, most=50), "50 pairs"),
     ],
 )
 def test_wrong_calls_are_refused(call, words):

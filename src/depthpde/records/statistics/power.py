@@ -11,7 +11,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from depthpde.errors import check_positive, check_range
+from depthpde.errors import check_range
 from depthpde.records.statistics.combination import LEAST_PAIRS
 from depthpde.records.statistics.samples import Differences, Numbers, check_strata
 from depthpde.seeds import derive
@@ -54,30 +54,6 @@ def detectable(differences: Differences, *, power: float = POWER) -> float | Non
     if not any(spreads):
         return 0.0
     return several_tasks_effect(spreads, [len(each) for each in strata], power)
-
-
-def pairs_needed(spread: float, effect: float, *, power: float = POWER, most: int = 1000) -> int:
-    """Return how many pairs of one task would show a mean difference.
-
-        least n ≥ 6 with δ(n) · spread ≤ |effect|
-
-    Args:
-        spread: Standard deviation of the paired differences.
-        effect: The mean difference to show.
-        power: Chance of showing it.
-        most: Give up beyond this many.
-    """
-    if not (np.isfinite(spread) and spread > 0 and np.isfinite(effect) and effect):
-        raise ValueError(
-            f"`spread` must be above 0 and `effect` other than 0, got {spread!r} and {effect!r}"
-        )
-    for n in range(LEAST_PAIRS, check_positive("most", most) + 1):
-        if one_task_effect(n, power) * spread <= abs(effect):
-            return n
-    raise ValueError(
-        f"`effect` must be large enough to show with {most} pairs, got {effect:g} at a spread of "
-        f"{spread:g}; lower the spread or ask for a larger effect"
-    )
 
 
 def one_task_effect(n: int, power: float = POWER) -> float:
