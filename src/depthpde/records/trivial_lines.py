@@ -1,7 +1,7 @@
 """Lines that a task's manifest does not hold: what a linear model reads without any sequence model.
 
-Measured on the prepared mini tasks by ``benchmarks/trivial_lines.py``; docs/data.md says how. A model
-below such a line has not yet learned what needs no reading, whatever is placed in it.
+Measured on the prepared mini tasks by ``benchmarks/trivial_lines.py``; docs/data.md says how. A
+model below such a line has not yet learned what needs no reading, whatever is placed in it.
 """
 
 from __future__ import annotations
