@@ -212,13 +212,28 @@ def convolution_rows() -> list[Row]:
     rows = []
     for dtype in (torch.float32, torch.bfloat16):
         x, taps = torch.randn(8, 2048, 256).to(dtype), torch.randn(256, 4).to(dtype)
-        ours = there_and_back(lambda x, w: dp.causal_conv1d(x.mT, w), x, taps)
-        theirs = there_and_back(
-            lambda x, w: F.conv1d(x.mT, w[:, None], padding=3, groups=256)[..., :2048], x, taps
-        )
+        bias = torch.randn(256).to(dtype)
         name = f"8×2048×256 {str(dtype)[6:]} F.conv1d / causal_conv1d, both ways"
-        rows.append(Row(name, ratio(theirs, ours, 10), 5.0, True))
+        for what, leaves, activation in (
+            ("", (x, taps), None),
+            (", bias", (x, taps, bias), None),
+            (", bias, SiLU", (x, taps, bias), "silu"),
+        ):
+            ours = there_and_back(
+                lambda x, w, *b, act=activation: dp.causal_conv1d(x.mT, w, *b, activation=act),
+                *leaves,
+            )
+            theirs = there_and_back(
+                lambda x, w, *b, act=activation: torch_conv(x, w, *b, activation=act), *leaves
+            )
+            rows.append(Row(name + what, ratio(theirs, ours, 10), 5.0, True))
     return rows
+
+
+def torch_conv(x: Tensor, w: Tensor, b: Tensor | None = None, *, activation: str | None) -> Tensor:
+    """Do the same by torch's own convolution."""
+    out = F.conv1d(x.mT, w[:, None], b, padding=3, groups=x.shape[2])[..., : x.shape[1]]
+    return out if activation is None else F.silu(out)
 
 
 def hybrid_row() -> Row:
