@@ -65,6 +65,21 @@ def mixed_taps(ratios: Tensor, weights: Tensor, steps: tuple[int, ...], causal: 
     return taps
 
 
+def scale_taps(ratios: Tensor, steps: tuple[int, ...], *, causal: bool) -> Tensor:
+    """Give the taps of every scale, centred on one site, [scales, taps, dim], in float64.
+
+    Args:
+        ratios: r of every scale and feature, [scales, dim].
+        steps: Number of steps of every scale.
+        causal: Upwind steps.
+    """
+    each = (
+        pad_taps(heat_taps(ratio[None, None], count, causal=causal), max(steps), causal=causal)
+        for ratio, count in zip(ratios, steps, strict=True)
+    )
+    return torch.cat(tuple(each))
+
+
 def _mix(ratios: Tensor, weights: Tensor, steps: tuple[int, ...], causal: bool) -> Tensor:
     total = ratios.new_zeros(1, 1, 1, dtype=torch.float64)
     for ratio, weight, count in zip(ratios, weights.double(), steps, strict=True):
