@@ -73,9 +73,10 @@ def scale_taps(ratios: Tensor, steps: tuple[int, ...], *, causal: bool) -> Tenso
         steps: Number of steps of every scale.
         causal: Upwind steps.
     """
+    one, longest = ratios.new_ones(1), max(steps)
     each = (
-        pad_taps(heat_taps(ratio[None, None], count, causal=causal), max(steps), causal=causal)
-        for ratio, count in zip(ratios, steps, strict=True)
+        pad_taps(mixed_taps(ratios[k : k + 1], one, (count,), causal), longest, causal=causal)
+        for k, count in enumerate(steps)
     )
     return torch.cat(tuple(each))
 
