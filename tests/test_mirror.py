@@ -95,10 +95,14 @@ ELSEWHERE = {
         "operators/diffusion/test_paths.py",  # every path against the dense definition
     ),
     "operators/diffusion/device": {"edge_steps": "operators/diffusion/test_paths.py"},
-    "operators/diffusion/kernels": dict.fromkeys(
-        ("edge_steps", "filters", "steps", "walls"),
-        "operators/diffusion/test_paths.py",  # every path against the dense definition
-    ),
+    "operators/diffusion/kernels": {
+        **dict.fromkeys(
+            ("edge_steps", "filters", "steps", "walls"),
+            "operators/diffusion/test_paths.py",  # every path against the dense definition
+        ),
+        "gated_filters": "operators/diffusion/test_gated.py",
+        "short_filters": "operators/test_causal_conv.py",
+    },
     "theory/attention": {"smoothed_weights": "theory/test_registry.py"},
     "theory/stencil": dict.fromkeys(("maximum", "norm"), "theory/test_registry.py"),
     "theory/stabilizers": dict.fromkeys(

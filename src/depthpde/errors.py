@@ -198,7 +198,7 @@ def check_tensor(name: str, value: Tensor, like: Tensor | None = None) -> Tensor
             f"`{name}` must be a dense tensor, got {kind}; use .to_dense(), .dequantize() or a "
             "padded tensor"
         )
-    if value.device.type == "meta":
+    if value.is_meta:
         raise ValueError(
             f"`{name}` must hold numbers, got a tensor on the meta device; "
             "load the weights or make the input on a real device"

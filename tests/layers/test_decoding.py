@@ -35,6 +35,50 @@ def test_pieces_equal_the_whole_and_only_the_reach_is_kept(cuts):
     assert window.sites.field.shape[1] == min(layer.reach, 9)
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("options", [{}, {"initial_ratio": 0.0}, {"per": "head", "num_heads": 2}])
+def test_one_site_at_a_time_equals_the_whole_in_every_precision(dtype, options):
+    layer = Diffusion(4, causal=True, **options)
+    with torch.no_grad():
+        layer.free.theta.add_(0.1 * torch.arange(layer.free.theta.numel()))
+    layer, u = layer.double() if dtype is torch.float64 else layer, draw(6).to(dtype)
+    out, _ = piecewise(layer, u, [2, 1, 1, 1, 1])
+    gap = torch.finfo(dtype).eps
+    torch.testing.assert_close(out, layer(u), rtol=gap, atol=gap)
+
+
+def test_gradients_reach_past_and_present_sites_and_the_ratio():
+    layer, u = Diffusion(4, causal=True).double(), draw(2).requires_grad_()
+    apart = layer(u[:, 1:], before=u[:, :1])
+    wanted = (u, *layer.parameters())
+    whole = torch.autograd.grad(layer(u)[:, 1:].square().sum(), wanted)
+    torch.testing.assert_close(torch.autograd.grad(apart.square().sum(), wanted), whole)
+
+
+def test_a_hooked_ratio_is_called_at_single_sites_too():
+    layer, u = Diffusion(4, causal=True).double(), draw(2)
+    layer.free.register_forward_hook(lambda module, args, ratio: 0 * ratio)
+    assert torch.equal(layer(u[:, 1:], before=u[:, :1]), u[:, 1:])
+
+
+def test_what_a_model_writes_into_its_own_memory_is_not_remembered():
+    layer, u, windows = Diffusion(4, causal=True).double(), draw(4), {}
+    for k, part in enumerate((u[:, :2].clone(), u[:, 2:3].clone(), u[:, 3:].clone())):
+        out = decode(layer, Sites(part), windows=windows, seen=(0, 2, 3)[k], name="a")
+        part.add_(100.0)
+    torch.testing.assert_close(out, layer(u)[:, 3:], rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("options", "length", "before"),
+    [({"causal": False}, 1, 1), ({"steps": 2}, 1, 1), ({}, 2, 2), ({}, 1, 2)],
+)
+def test_refuses_a_site_in_front_where_one_does_not_decide(options, length, before):
+    layer = Diffusion(4, **{"causal": True, **options}).double()
+    with pytest.raises(ValueError, match=r"`before`.*at once"):
+        layer(draw(length), before=draw(before))
+
+
 def test_a_layer_without_an_end_keeps_everything():
     layer, u = ExponentialAverage(4, initial_memory=0.5, causal=True).double(), draw(6)
     out, window = piecewise(layer, u, [3, 1, 1, 1])

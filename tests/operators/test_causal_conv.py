@@ -35,6 +35,63 @@ def test_equals_torch_in_value_and_every_gradient(width, activation):
         torch.testing.assert_close(got, wanted, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("activation", [None, "silu"])
+@pytest.mark.parametrize(
+    ("width", "dim", "length"), [(1, 16, 5), (2, 5, 1), (3, 19, 200), (4, 48, 301), (6, 33, 9)]
+)
+@pytest.mark.parametrize("biased", [False, True])
+def test_one_pass_equals_float64_in_value_and_every_gradient(
+    activation, width, dim, length, biased
+):
+    """Chunks, rows that fill no register, pieces shorter than the filter."""
+    leaves = inputs(width, dim=dim, length=length, dtype=torch.float32)[: 3 if biased else 2]
+    sites = torch.arange(length)
+    numbers = torch.stack((sites // 7 + (sites > 70), (sites > 2).long() + (sites > 130)))
+    g = torch.randn(2, dim, length, generator=torch.Generator().manual_seed(0))
+    for seq_idx in (None, numbers):
+        results = []
+        for dtype in (torch.float32, torch.float64):
+            own = [each.to(dtype).detach().requires_grad_() for each in leaves]
+            out = causal_conv1d(*own, seq_idx=seq_idx, activation=activation)
+            results.append([out, *torch.autograd.grad(out, own, g.to(dtype))])
+        for got, wanted in zip(*results, strict=True):
+            scale = wanted.abs().max().item()
+            torch.testing.assert_close(got.double(), wanted, rtol=0, atol=2e-6 * scale)
+
+
+def test_silu_of_large_and_missing_numbers():
+    x = torch.tensor([-1e4, -200.0, -88.0, 0.0, 88.0, 1e4, float("inf"), float("nan")])
+    for dim in (8, 32):  # one by one, and several at once
+        out = causal_conv1d(
+            x.repeat(dim // 8)[None, :, None], torch.ones(dim, 1), activation="silu"
+        )
+        wanted = torch.nn.functional.silu(x.double()).float()
+        torch.testing.assert_close(out.flatten()[:8], wanted, rtol=1e-6, atol=1e-30, equal_nan=True)
+
+
+def test_packed_sequences_change_no_bit_of_each_other():
+    x, weight, bias = inputs(batch=1, dim=32, length=90, dtype=torch.float32)
+    numbers = (torch.arange(90) // 30)[None]
+    other = x.clone()
+    other[:, :, 30:60] = float("nan")
+    runs = [causal_conv1d(each, weight, bias, numbers, activation="silu") for each in (x, other)]
+    assert torch.equal(runs[0][:, :, :30], runs[1][:, :, :30])
+    assert torch.equal(runs[0][:, :, 60:], runs[1][:, :, 60:])
+
+
+def test_second_derivatives_are_those_of_the_composite():
+    leaves = [each.requires_grad_() for each in inputs(dtype=torch.float32)]
+    double = [each.detach().double().requires_grad_() for each in leaves]
+    found = []
+    for own in (leaves, double):
+        first = torch.autograd.grad(
+            causal_conv1d(*own, activation="silu").sin().sum(), own, create_graph=True
+        )
+        found.append(torch.autograd.grad(sum(each.square().sum() for each in first), own))
+    for got, wanted in zip(*found, strict=True):
+        torch.testing.assert_close(got.double(), wanted, rtol=1e-4, atol=1e-4)
+
+
 def test_packed_sequences_do_not_mix_however_they_are_named():
     x, weight, bias = inputs(batch=1)
     apart = torch.cat([plain(part, weight, bias) for part in x.split([1, 2, 13, 7], dim=2)], dim=2)

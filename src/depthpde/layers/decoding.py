@@ -36,8 +36,12 @@ class Sites(NamedTuple):
 
     def end(self, count: int | None) -> Sites:
         """Keep the last sites; None for all."""
-        first = 0 if count is None else max(self.field.shape[1] - count, 0)
-        return self._each(lambda each: each[:, first:])
+        length = self.field.shape[1]
+        if count is None or count >= length:
+            return self
+        if self.valid is None and self.segments is None:  # every token that a decoder writes
+            return Sites(self.field.narrow(1, length - count, count))
+        return self._each(lambda each: each.narrow(1, length - count, count))
 
     def _each(self, change: Callable[[Tensor], Tensor]) -> Sites:
         rest = (None if each is None else change(each) for each in self[1:])
@@ -52,7 +56,8 @@ class Sites(NamedTuple):
             last = self.segments[:, -1:].expand(-1, new.field.shape[1])
             own = last if new.segments is None else new.segments
             segments = torch.cat((self.segments, own), dim=1)
-        return Sites(torch.cat((self.field.to(new.field.dtype), new.field), dim=1), valid, segments)
+        old = self.field if self.field.dtype is new.field.dtype else self.field.to(new.field.dtype)
+        return Sites(torch.cat((old, new.field), dim=1), valid, segments)
 
 
 @dataclass(slots=True)
@@ -106,15 +111,37 @@ def decode(
         seen: How many sites were read before, or UNCOUNTED.
         name: The layer's name.
     """
+    if seen == 0:
+        out, kept = _apply(layer, new), new.end(getattr(layer, "reach", None))
+        # the model's own memory, which it may write into or let go
+        windows[name] = Window(kept._replace(field=kept.field.clone()), new.field.shape[1])
+        return out.contiguous()
+    window = _continued(windows.get(name), seen, name)
     length = new.field.shape[1]
-    both = new
-    if seen != 0:
-        before = _continued(windows.get(name), seen, name)
-        seen, both = before.seen, before.sites.then(new)
-    packed = {} if both.segments is None else {"segments": both.segments}
-    out: Field = layer(both.field, valid_mask=both.valid, **packed)[:, -length:].contiguous()
-    windows[name] = Window(both.end(getattr(layer, "reach", None)), seen + length)
+    if length == 1 and getattr(layer, "takes_before", False) and _joins(window.sites, new):
+        out = layer(new.field, before=window.sites.field)
+        window.sites = Sites(new.field.clone())
+    else:
+        both = window.sites.then(new)
+        whole = _apply(layer, both)
+        out = whole.narrow(1, whole.shape[1] - length, length).contiguous()
+        window.sites = both.end(getattr(layer, "reach", None))
+    window.seen += length
     return out
+
+
+def _apply(layer: nn.Module, sites: Sites) -> Field:
+    if sites.segments is None:
+        return layer(sites.field, valid_mask=sites.valid)
+    return layer(sites.field, valid_mask=sites.valid, segments=sites.segments)
+
+
+def _joins(before: Sites, new: Sites) -> bool:
+    """Tell whether no wall and no other precision can stand between two sites."""
+    return (
+        before.valid is before.segments is new.valid is new.segments is None
+        and before.field.dtype is new.field.dtype
+    )
 
 
 def _continued(window: Window | None, seen: int, name: str) -> Window:

@@ -24,6 +24,7 @@ from depthpde.operators.diffusion.conductance import edge_distance
 from depthpde.operators.diffusion.dispatch import check_ends, check_problem, evolve, open_edge_mask
 from depthpde.operators.diffusion.free_step import evolve_free
 from depthpde.operators.diffusion.problem import Problem, accumulation_dtype
+from depthpde.operators.diffusion.stencil import step_behind
 from depthpde.operators.stability import Scheme, multiplier
 from depthpde.shapes import Edges, Field, Mask, Segments
 
@@ -131,12 +132,19 @@ class Diffusion(nn.Module):
         """How many sites away one call looks, in each direction that it looks in."""
         return self.problem.steps * self.problem.dilation
 
+    @property
+    def takes_before(self) -> bool:
+        """Whether one site can be computed from itself and the one in front: decoding does so."""
+        problem = self.problem
+        return problem.scheme is Scheme.UPWIND and problem.steps == problem.dilation == 1
+
     def forward(
         self,
         u: Field,
         valid_mask: Mask | None = None,
         segments: Segments | None = None,
         row_length: int | None = None,
+        before: Field | None = None,
     ) -> Field:
         """Diffuse [batch, length, dim] → the same.
 
@@ -146,8 +154,11 @@ class Diffusion(nn.Module):
             segments: One number per packed sequence.
             row_length: Width of an image whose rows must not mix; over a grid, the width of this
                 call's image, where it is not the one that the layer was built for.
+            before: The site in front of u, where u is one site and the layer `takes_before`.
         """
         check_field("u", u, dim=self.dim)
+        if before is not None:
+            return self._behind(u, before)
         if self.grid is not None:
             grid = diffusion_2d.plane_of(u, self.grid, segments, row_length)
             problem = self.problem if grid == self.grid else replace(self.problem, width=grid[1])
@@ -158,11 +169,27 @@ class Diffusion(nn.Module):
             u, self.problem, valid_mask=valid_mask, segments=segments, row_length=row_length
         )
         free = self.free
-        # one node from θ to the field; a ratio of another kind, or one that is hooked, is called
-        if type(free) is not BoundedRatio or free.per is Per.HEAD or free._forward_hooks:
+        if self._is_called(free):
             return evolve(u, self.ratio.reshape(1, 1, -1), edges, self.problem)
-        projected = free.initial_ratio == 0
+        projected = free.initial_ratio == 0  # one node from θ to the field
         return evolve_free(u, free.theta, free.bound, edges, self.problem, projected=projected)
+
+    def _behind(self, u: Field, before: Field) -> Field:
+        if before.shape != u.shape or u.shape[1] != 1 or not self.takes_before:
+            raise ValueError(
+                f"`before` must be one site, of the shape {[u.shape[0], 1, self.dim]} of the one "
+                f"behind it and for one upwind step, got {list(before.shape)} for "
+                f"{list(u.shape)}; give the layer all its sites at once"
+            )
+        free = self.free
+        if self._is_called(free) or free.initial_ratio == 0:
+            return step_behind(u, before, self.ratio)
+        return step_behind(u, before, torch.sigmoid(free.theta), free.bound)
+
+    @staticmethod
+    def _is_called(free: nn.Module) -> bool:
+        """Tell whether a ratio must be called: one of another kind, or one that is hooked."""
+        return type(free) is not BoundedRatio or free.per is Per.HEAD or bool(free._forward_hooks)
 
     def transfer_function(self, omega: Tensor) -> Tensor:
         """Give H(ω) of every feature by formula, [modes, dim], complex."""

@@ -22,10 +22,11 @@ from depthpde.layers.diffusion import Diffusion, choose_scheme
 from depthpde.operators.boundary import is_alone
 from depthpde.operators.diffusion import filtering
 from depthpde.operators.diffusion.dispatch import open_edge_mask
+from depthpde.operators.diffusion.gated import mix_filters
 from depthpde.operators.diffusion.problem import accumulation_dtype, on_gpu
 from depthpde.operators.diffusion.taps import mixed_taps
 from depthpde.operators.stability import Scheme
-from depthpde.shapes import Field, Mask, Segments
+from depthpde.shapes import Edges, Field, Mask, Segments
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +74,8 @@ class MultiscaleDiffusion(nn.Module):
     Σ w_k (I + r_k L) = I + (Σ w_k r_k) L, so scales must differ in steps or dilation.
 
     Equal steps are a filter, and so is a weighted sum of filters: all ungated scales of
-    neighbouring sites are one pass over memory each way, whatever their number.
+    neighbouring sites are one pass over memory each way, whatever their number. Gated ones are one
+    pass forward.
 
     >>> layer = dp.MultiscaleDiffusion(16, scales="fast slow")
     >>> layer(torch.randn(2, 10, 16)).shape
@@ -168,10 +170,12 @@ class MultiscaleDiffusion(nn.Module):
         check_field("u", u, dim=self.dim)
         first = self._each()[0]
         compiled = u.device.type == "cpu" or on_gpu(u)
-        if self._is_one_filter and compiled and not torch.compiler.is_exporting():
+        if self._are_filters and compiled and not torch.compiler.is_exporting():
             edges = open_edge_mask(
                 u, first.problem, valid_mask=valid_mask, segments=segments, row_length=row_length
             )
+            if self.gate is not None:
+                return self._mixed(u, edges)
             return filtering.convolve(u, self.taps, edges, first.problem, mirrored=True)
         return self._by_members(u, valid_mask, segments, row_length)
 
@@ -181,13 +185,26 @@ class MultiscaleDiffusion(nn.Module):
         steps = tuple(scale.steps for scale in self.scales)
         return mixed_taps(self.ratio, self.weights, steps, self.is_causal)
 
+    def _mixed(self, u: Field, edges: Edges | None) -> Field:
+        """Mix the scales' filters by the weights that each site chooses."""
+        field = u if edges is None else torch.where(is_alone(edges, u.shape[1]), 0.0, u)
+        weights = torch.softmax(self._logits(field), dim=-1)
+        steps = tuple(scale.steps for scale in self.scales)
+        return mix_filters(u, self.ratio, weights, edges, self._each()[0].problem, steps)
+
+    def _logits(self, field: Field) -> Tensor:
+        """Give the weights' logits, [scales] or, gated, [batch, length, scales]."""
+        if self.gate is None:
+            return self.logits
+        check_precision("u", field, self.gate.weight)
+        return self.logits + self.gate(field)
+
     @property
-    def _is_one_filter(self) -> bool:
-        """Whether all scales step between neighbouring sites, with weights that no site chooses."""
+    def _are_filters(self) -> bool:
+        """Whether all scales step between neighbouring sites."""
         problem = self._each()[0].problem
         return (
-            self.gate is None
-            and self._each()[0].grid is None
+            self._each()[0].grid is None
             and problem.scheme in (Scheme.EXPLICIT, Scheme.UPWIND)
             and all(scale.dilation == 1 for scale in self.scales)
         )
@@ -203,11 +220,7 @@ class MultiscaleDiffusion(nn.Module):
         dtype = accumulation_dtype(u.dtype)  # differences outgrow half precision
         alone = self._alone(u, valid_mask, segments, row_length)
         field = u if alone is None else torch.where(alone, 0.0, u)
-        logits = self.logits
-        if self.gate is not None:
-            check_precision("u", u, self.gate.weight)
-            logits = logits + self.gate(field)
-        weights = torch.softmax(logits, dim=-1)
+        weights = torch.softmax(self._logits(field), dim=-1)
         change = torch.zeros_like(u, dtype=dtype)
         for k, member in enumerate(self._each()):
             gap = member(field, valid_mask, segments, row_length).to(dtype) - field.to(dtype)

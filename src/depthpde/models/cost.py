@@ -312,7 +312,9 @@ def _layer_operations(layer: LayerConfig, config: ModelConfig, sites: int) -> in
         return 2
     if layer.kind is LayerKind.LEARNED_STENCIL:
         return _filter_taps(layer.steps or 16, config) * (1 if config.plane is None else 2)
-    if _is_one_filter(layer, config):
+    if _are_filters(layer, config) and layer.gated:  # every scale, its share, the gate
+        return sum(_filter_taps(steps, config) + 3 for steps in _scales(layer))
+    if _are_filters(layer, config):
         return _filter_taps(max(_scales(layer)), config)
     taps = {
         Scheme.EXPLICIT: 3 if config.plane is None else 5,
@@ -330,11 +332,13 @@ def _layer_operations(layer: LayerConfig, config: ModelConfig, sites: int) -> in
 
 def _layer_kept(layer: LayerConfig, config: ModelConfig, size: int, rows: int, sites: int) -> int:
     """Return how many numbers a layer keeps for backward, given the size of its field."""
-    if layer.kind is LayerKind.MULTISCALE and not _is_one_filter(layer, config):
+    if layer.kind is LayerKind.MULTISCALE and not _are_filters(layer, config):
         return (1 + len(_scales(layer))) * size
     features = size // (rows * sites)
-    if _is_one_filter(layer, config):  # the taps are kept in float64
-        return size + 2 * _filter_taps(max(_scales(layer)), config) * features
+    if _are_filters(layer, config):  # the taps are kept in float64; gated, those of every scale
+        taps, scales = _filter_taps(max(_scales(layer)), config) * features, len(_scales(layer))
+        weights = scales * rows * sites if layer.gated else 0
+        return size + weights + 2 * taps * (scales if layer.gated else 1)
     if layer.kind is LayerKind.LEARNED_STENCIL:
         taps = _filter_taps(layer.steps or 16, config) * features
         return taps + size * (1 if config.plane is None else 2)
@@ -351,11 +355,10 @@ def _filter_taps(reach: int, config: ModelConfig) -> int:
     return reach + 1 if config.causal else 2 * reach + 1
 
 
-def _is_one_filter(layer: LayerConfig, config: ModelConfig) -> bool:
+def _are_filters(layer: LayerConfig, config: ModelConfig) -> bool:
     """Return whether all scales of a layer are one pass over memory; see `MultiscaleDiffusion`."""
     return (
         layer.kind is LayerKind.MULTISCALE
-        and not layer.gated
         and config.plane is None
         and choose_scheme(layer.scheme, causal=config.causal) in (Scheme.EXPLICIT, Scheme.UPWIND)
         and all(each.dilation == 1 for each in read_scales(layer.scales or "fast medium slow"))

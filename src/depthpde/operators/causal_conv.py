@@ -3,11 +3,14 @@
     y_{d,t} = act(b_d + Σ_k w_{d,k} x_{d,t−K+1+k}),    k = 0 … K − 1,  zeros before the beginning
 
 What Mamba and its kin do before their scan. The layout is theirs, [batch, dim, length]; a tensor
-that is a transposed [batch, length, dim] is used as it lies. Cost: the filter of
-`diffusion/filters`, one read and one write each way, and one pass more for the activation.
+that is a transposed [batch, length, dim] is used as it lies. Cost: one read and one write forward,
+two reads and one write backward, bias and activation included (`kernels/short_filters`). In double
+precision and inside torch's transforms the filter comes first, then bias and activation.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,8 +19,13 @@ from torch.nn import functional as F
 from depthpde.errors import check_flag, check_name, check_tensor
 from depthpde.operators.boundary import Boundary, segments_of
 from depthpde.operators.diffusion.filtering import convolve
+from depthpde.operators.diffusion.kernels import short_filters
+from depthpde.operators.diffusion.kernels.lanes import show
+from depthpde.operators.diffusion.kernels.threads import edge_array, launch, tile_length
+from depthpde.operators.diffusion.operator import is_plain_call
 from depthpde.operators.diffusion.problem import Problem
 from depthpde.operators.stability import Scheme
+from depthpde.shapes import Edges, Field
 
 _ZEROS_BEFORE = Problem(scheme=Scheme.UPWIND, boundary=Boundary.FIXED)
 
@@ -61,14 +69,75 @@ def causal_conv1d(
     past = weight.shape[1] - 1
     field = x if initial_states is None else torch.cat((initial_states.to(x.dtype), x), dim=2)
     edges = None if seq_idx is None else seq_idx[:, 1:] == seq_idx[:, :-1]
-    out = convolve(field.mT, weight.mT[None], edges, _ZEROS_BEFORE)
-    out = out if initial_states is None else out[:, past:]
-    out = out if bias is None else out + bias.to(out.dtype)
-    out = (out if activation is None else F.silu(out)).mT
+    fused = field.is_cpu and field.dtype is not torch.float64 and is_plain_call()
+    run = _Convolution.apply if fused else _composite
+    out = run(field.mT, weight, bias, edges, activation is not None)
+    out = (out if initial_states is None else out[:, past:]).mT
     if not return_final_states:
         return out
     missing = max(0, past - field.shape[2])
     return out, F.pad(field, (missing, 0))[:, :, field.shape[2] + missing - past :]
+
+
+def _composite(
+    u: Field, weight: Tensor, bias: Tensor | None, edges: Edges | None, silu: bool
+) -> Field:
+    """Filter [batch, length, dim], then add the bias, then activate."""
+    out = convolve(u, weight.mT[None], edges, _ZEROS_BEFORE)
+    out = out if bias is None else out + bias.to(out.dtype)
+    return F.silu(out) if silu else out
+
+
+class _Convolution(torch.autograd.Function):
+    """The same in one pass each way, rounded once; derivatives of derivatives are the composite's.
+
+    Kept for backward: the inputs alone.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, u: Tensor, weight: Tensor, bias: Tensor | None, edges: Tensor | None, silu: bool
+    ) -> Tensor:
+        """Filter, add, activate."""
+        u = u.contiguous()
+        ctx.save_for_backward(u, weight, bias, edges)
+        ctx.silu, out, chunk = silu, torch.empty_like(u), tile_length(*u.shape[:2])
+        launch(
+            short_filters.convolve, u.shape[0] * -(-u.shape[1] // chunk), u.numel(),
+            show(u.detach()), *_filter(weight, bias), edge_array(edges), show(out), tuple(u.shape),
+            weight.shape[1], silu, chunk,
+        )  # fmt: skip
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        """Give the gradients of field, taps and bias."""
+        u, weight, bias, edges = ctx.saved_tensors
+        if torch.is_grad_enabled():  # they will be differentiated once more
+            given = [each for each in (u, weight, bias) if each is not None and each.requires_grad]
+            out = _composite(u, weight, bias, edges, ctx.silu)
+            found = iter(torch.autograd.grad(out, given, grads[0], create_graph=True))
+            wanted = (each is not None and each.requires_grad for each in (u, weight, bias))
+            return (*(next(found) if each else None for each in wanted), None, None)
+        chunk, (dim, num_taps) = tile_length(*u.shape[:2]), weight.shape
+        tasks, out = u.shape[0] * -(-u.shape[1] // chunk), torch.empty_like(u)
+        partial = torch.empty(tasks, (num_taps + 1) * dim)
+        launch(
+            short_filters.convolve_adjoint, tasks, u.numel(),
+            show(grads[0].contiguous()), show(u.detach()), *_filter(weight, bias),
+            edge_array(edges), show(out), partial.numpy(), tuple(u.shape), num_taps, ctx.silu,
+            chunk,
+        )  # fmt: skip
+        sums = partial.sum(dim=0).reshape(num_taps + 1, dim)
+        of_bias = None if bias is None else sums[-1].to(bias.dtype)
+        return out, sums[:-1].mT.to(weight.dtype), of_bias, None, None
+
+
+def _filter(weight: Tensor, bias: Tensor | None) -> tuple[Any, Any]:
+    """Show taps, [width · dim], and bias, [dim], to numba in the precision of computation."""
+    taps = weight.detach().mT.to(torch.float32).contiguous()
+    offset = torch.zeros(weight.shape[0]) if bias is None else bias.detach().float().contiguous()
+    return show(taps), show(offset)
 
 
 def causal_conv1d_update(

@@ -7,12 +7,12 @@ from typing import Any
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
-from depthpde.insertion.family import BlockParts, Family, Tap, attribute
+from depthpde.insertion.family import BlockParts, Cache, Family, Tap
 from depthpde.insertion.hooks.call import Call, Running
 from depthpde.insertion.hooks.hook_points import TensorPoint
 from depthpde.insertion.hooks.masks import packed_segments, valid_mask
 from depthpde.insertion.hooks.tensor_hook import HookedLayer, TensorHook
-from depthpde.insertion.recorder import Given, argument_names
+from depthpde.insertion.recorder import argument_names
 from depthpde.layers.decoding import UNCOUNTED
 from depthpde.operators.boundary import segments_of
 
@@ -30,6 +30,9 @@ class BlockHooks:
         self.last: RemovableHandle | None = None
         self.arguments = argument_names(block.scope)
         self.layout = family.layout_of(block.parts)
+        # Every call of a decoder asks for these: what does not change is worked out once.
+        self.index = () if family.cache is None else tuple(family.cache.index.split("."))
+        self.places = {name: k for k, name in enumerate(self.arguments)}
 
     def add(self, place: TensorPoint, placed: HookedLayer) -> None:
         """Let a layer act at a place."""
@@ -75,44 +78,56 @@ class BlockHooks:
     def begin(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Read the padding mask and the cache of a call that begins."""
         family, call = self.family, self.running.begin()
-        given = Given(args, kwargs, self.arguments)
-        u = given.at(family.entry.argument)
-        if isinstance(u, Tensor) and u.is_nested:
-            raise ValueError(
-                f"`{self.arguments[0]}` must be a padded tensor where something is inserted, got a "
-                "nested tensor; use .to_padded_tensor(0.0) and a padding mask"
-            )
-        if isinstance(u, Tensor) and u.ndim > 2 and not family.single:
-            call.sites = self._sites(u)
+        k = family.entry.argument
+        u = args[k] if k < len(args) else self._given(self.arguments[k], args, kwargs)
+        if isinstance(u, Tensor):
+            if u.is_nested:
+                raise ValueError(
+                    f"`{self.arguments[0]}` must be a padded tensor where something is inserted, "
+                    "got a nested tensor; use .to_padded_tensor(0.0) and a padding mask"
+                )
+            if not family.single and u.ndim > 2:
+                call.sites = self._sites(u)
         for name in family.causal_arguments:
-            if given.get(name) is True:
+            if self._given(name, args, kwargs) is True:
                 self._refuse_symmetric(name)
         if family.padding is not None:
-            mask = given.get(family.padding.argument)
+            mask = self._given(family.padding.argument, args, kwargs)
             if mask is not None:
                 sites = call.sites or self._sites(u)
                 call.valid = valid_mask(mask, family.padding, sites)
                 call.segments = packed_segments(mask, family.padding, sites)
-        packed = next((each for name in PACKED if (each := given.get(name)) is not None), None)
-        if packed is not None and call.sites is not None:
-            call.segments = segments_of(packed, self.layout.field(u))
+        if call.sites is not None:
+            for name in PACKED:
+                packed = self._given(name, args, kwargs)
+                if packed is not None:
+                    call.segments = segments_of(packed, self.layout.field(u))
+                    break
         if family.cache is not None:
-            self._read_cache(call, given.get(family.cache.argument))
+            cache = self._given(family.cache.argument, args, kwargs)
+            if cache is not None:
+                self._read_cache(call, cache, family.cache)
+
+    def _given(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Return an argument by its name, however it was passed; None if it was not."""
+        if name in kwargs:
+            return kwargs[name]
+        k = self.places.get(name, len(args))
+        return args[k] if k < len(args) else None
 
     def _sites(self, u: Tensor) -> tuple[int, int]:
         """Read batch and length of a field in the family's layout."""
         batch, length, _ = self.layout.field(u).shape
         return batch, length
 
-    def _read_cache(self, call: Call, cache: Any) -> None:
-        described = self.family.cache
-        if cache is None or described is None:
-            return
+    def _read_cache(self, call: Call, cache: Any, described: Cache) -> None:
         if described.refusal:
             raise ValueError(
                 f"`{described.argument}` must be None, got a cache: {described.refusal}"
             )
-        number = attribute(self.block.parts, described.index)
+        number: Any = self.block.parts
+        for name in self.index:
+            number = getattr(number, name)
         try:
             seen = cache.get_seq_length(number)
         except ValueError:  # the state of a recurrence has no length

@@ -80,6 +80,8 @@ class TensorHook:
 
     def after(self, module: nn.Module, args: tuple[Any, ...], output: Any) -> Any:
         """Replace what leaves the module."""
+        if isinstance(output, Tensor):  # first what every call of a decoder brings
+            return self.through(output)
         if isinstance(output, PackedSequence):
             return self._packed(output)
         if isinstance(output, tuple) and isinstance(output[0], PackedSequence):
@@ -111,6 +113,8 @@ class TensorHook:
 
     def _as_field(self, tensor: Tensor) -> Tensor:
         call = self._running_call()
+        if tensor.ndim == 3 and self.layout is FieldLayout.BLC:
+            return self._act(tensor, call)
         if tensor.ndim == 2 and call.sites is not None:
             return self._unflattened(tensor, call, call.sites)
         grid = self.layout.grid(tensor)
@@ -138,7 +142,9 @@ class TensorHook:
         if self.settles:
             call.pending = None
         for placed in self.placed:
-            smooth = self._apply(placed, u, call, grid).to(u.dtype)
+            smooth = self._apply(placed, u, call, grid)
+            if smooth.dtype is not u.dtype:
+                smooth = smooth.to(u.dtype)
             if placed.carried:  # the residual skips this tensor: its copy gets the change later
                 change = smooth - u
                 call.pending = change if call.pending is None else call.pending + change
@@ -150,16 +156,16 @@ class TensorHook:
 
         Activation checkpointing of a part of a block runs that part outside of any call.
         """
-        call = self.running.call
-        if call is None and self.bare and not self.joins and not self._carries():
+        calls = self.running.calls
+        if calls:
+            return calls[-1]
+        if self.bare and not self.joins and not self._carries():
             return Call()
-        if call is None:
-            raise ValueError(
-                f"{self.tap.path!r} must run inside a call of its block where something is "
-                "inserted, got a call of its own, without the block's mask; call the whole block, "
-                "and checkpoint whole blocks, not parts of them"
-            )
-        return call
+        raise ValueError(
+            f"{self.tap.path!r} must run inside a call of its block where something is "
+            "inserted, got a call of its own, without the block's mask; call the whole block, "
+            "and checkpoint whole blocks, not parts of them"
+        )
 
     def _carries(self) -> bool:
         return any(placed.carried for placed in self.placed)

@@ -33,10 +33,15 @@ from depthpde.operators.stability import Scheme
 from depthpde.shapes import Edges, Field
 
 
+def is_causal(problem: Problem) -> bool:
+    """Say whether all taps look at the past."""
+    return problem.scheme is Scheme.UPWIND
+
+
 def past_taps(taps: Tensor, problem: Problem) -> int:
     """Count the taps that look at the past."""
     length = taps.shape[1]
-    return length - 1 if problem.scheme is Scheme.UPWIND else length // 2
+    return length - 1 if is_causal(problem) else length // 2
 
 
 def continuation(problem: Problem) -> int:

@@ -49,10 +49,10 @@ def _is_short(u: Field, theta: Tensor, problem: Problem) -> bool:
     """Tell whether the kernel may be called at once."""
     return (
         problem.steps == 1
+        and fused.supports(u, problem)
         and is_plain_call()
         and theta.dtype is accumulation_dtype(u.dtype)
         and theta.is_contiguous()
-        and dispatch.choose(u, problem) is dispatch.Method.FUSED
     )
 
 

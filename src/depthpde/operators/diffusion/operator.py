@@ -130,7 +130,7 @@ class Eager(torch.autograd.Function):
 
 def is_plain_call() -> bool:
     """Tell whether nothing looks on but ordinary autograd: no compilation, export or transform."""
-    if torch.compiler.is_compiling() or torch.compiler.is_exporting():
+    if torch.compiler.is_compiling():  # while a program is exported as well
         return False
     return forward_ad._current_level < 0 and not torch._C._are_functorch_transforms_active()
 

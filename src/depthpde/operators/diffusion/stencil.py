@@ -13,7 +13,7 @@ import torch
 from torch.nn import functional as F
 
 from depthpde.operators.boundary import Boundary
-from depthpde.operators.diffusion.problem import Problem, as_compute
+from depthpde.operators.diffusion.problem import Problem, as_compute, as_dtype
 from depthpde.operators.laplacian import difference, divergence
 from depthpde.operators.stability import Scheme
 from depthpde.shapes import Edges, Field, PerEdge
@@ -29,6 +29,21 @@ def evolve(u: Field, ratio: PerEdge, edges: Edges | None, problem: Problem) -> F
     for _ in range(problem.steps):
         field = _step(field, ratio, edges, problem)
     return field.to(u.dtype)
+
+
+def step_behind(u: Field, before: Field, share: PerEdge, bound: float = 1.0) -> Field:
+    """Take one upwind step at single sites whose neighbours stand apart from them: decoding.
+
+        u ← u + r (before − u),    r = bound · share
+
+    Args:
+        u: The sites, [batch, 1, dim].
+        before: The sites in front of them, of the same shape and precision.
+        share: Of the bound, for each feature or all.
+        bound: Multiplied with it: a number in the one operation that there is anyhow.
+    """
+    field, share = as_compute(u, share)
+    return as_dtype(torch.addcmul(field, share, before - field, value=bound), u.dtype)
 
 
 def _step(u: Field, ratio: PerEdge, edges: Edges | None, problem: Problem) -> Field:

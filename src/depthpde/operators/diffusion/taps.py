@@ -65,6 +65,22 @@ def mixed_taps(ratios: Tensor, weights: Tensor, steps: tuple[int, ...], causal: 
     return taps
 
 
+def scale_taps(ratios: Tensor, steps: tuple[int, ...], *, causal: bool) -> Tensor:
+    """Give the taps of every scale, centred on one site, [scales, taps, dim], in float64.
+
+    Args:
+        ratios: r of every scale and feature, [scales, dim].
+        steps: Number of steps of every scale.
+        causal: Upwind steps.
+    """
+    one, longest = ratios.new_ones(1), max(steps)
+    each = (
+        pad_taps(mixed_taps(ratios[k : k + 1], one, (count,), causal), longest, causal=causal)
+        for k, count in enumerate(steps)
+    )
+    return torch.cat(tuple(each))
+
+
 def _mix(ratios: Tensor, weights: Tensor, steps: tuple[int, ...], causal: bool) -> Tensor:
     total = ratios.new_zeros(1, 1, 1, dtype=torch.float64)
     for ratio, weight, count in zip(ratios, weights.double(), steps, strict=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from numba.core import caching
 from depthpde import diffuse
 from depthpde.operators.diffusion.kernels import threads
 
-SOURCE = Path(threads.__file__).parents[3]
+SOURCE = Path(threads.__file__).parents[4]
 FIRST_USE = (
     "import torch, depthpde as dp; torch.set_num_threads(2);"
     "print(float(dp.diffuse(torch.ones(1, 600, 64), 0.2).sum()))"
@@ -69,12 +70,13 @@ def test_two_processes_compile_at_once_and_say_so_in_one_line_each(tmp_path):
         assert float(out) == 600 * 64
         assert said.count("\n") == 1
         assert "compiling" in said
+        assert 0.0 < float(re.search(r"took ([\d.]+) s$", said.strip())[1]) < 300
     again = run(FIRST_USE, NUMBA_CACHE_DIR=str(tmp_path))
     out, said = again.communicate(timeout=300)
     assert (float(out), said) == (600 * 64, "")
 
 
-def test_a_kernel_is_compiled_where_no_folder_can_be_written(monkeypatch):
+def test_a_kernel_is_compiled_where_no_folder_can_be_written(monkeypatch, capsys):
     def double(numbers, first, last):
         for k in range(first, last):
             numbers[k] *= 2
@@ -82,9 +84,20 @@ def test_a_kernel_is_compiled_where_no_folder_can_be_written(monkeypatch):
     monkeypatch.setattr(caching.CacheImpl, "_locator_classes", [])  # numba finds no folder
     with pytest.raises(RuntimeError, match="cannot cache"):
         numba.njit(cache=True)(double)
+    threads._announced.clear()
     numbers = np.arange(4.0)
     threads.launch(threads.kernel(double), 4, 4, numbers)
     assert numbers.tolist() == [0.0, 2.0, 4.0, 6.0]
+    assert re.search(r"no folder.*'double' took \d", capsys.readouterr().err)
+
+
+def test_a_folder_that_cannot_be_made_is_done_without(tmp_path):
+    taken = tmp_path / "file"
+    taken.write_text("")  # nobody, not even root, can write into it as a folder
+    out, said = run(FIRST_USE, NUMBA_CACHE_DIR=str(taken / "cache")).communicate(timeout=300)
+    assert float(out) == 600 * 64
+    assert "Error" not in said  # another folder, or none, does as well
+    assert taken.read_text() == ""
 
 
 @pytest.mark.usefixtures("_two_threads")

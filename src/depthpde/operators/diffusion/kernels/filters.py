@@ -46,7 +46,7 @@ def _source(j, low, high, kind):  # type: ignore[no-untyped-def]
 
 
 @inline
-def _fill(window, u, base, dim, count, i, n, before, after, low, high, kind):  # type: ignore[no-untyped-def]
+def fill(window, u, base, dim, count, i, n, before, after, low, high, kind):  # type: ignore[no-untyped-def]
     """Bring sites i − before … i + n + after into the window, continued beyond the walls."""
     w, start, stop = width(window), i - before, i + n + after
     inside, beyond = max(low, start), min(high, stop)
@@ -74,7 +74,7 @@ def _copy(window, to, u, base, dim, count, j, low, high, kind):  # type: ignore[
 
 
 @inline
-def _take_taps(taps, b, dim, flipped, out):  # type: ignore[no-untyped-def]
+def take_taps(taps, b, dim, flipped, out):  # type: ignore[no-untyped-def]
     """Lay the taps out by columns of a register's width, in reverse order for the adjoint."""
     lanes, row, num_taps = width(taps), b if taps.shape[0] > 1 else 0, taps.shape[1]
     for k in range(num_taps):
@@ -84,11 +84,14 @@ def _take_taps(taps, b, dim, flipped, out):  # type: ignore[no-untyped-def]
 
 
 @inline
-def _apply(window, taps, tap, num_taps, n, out, at, dim, count, spare):  # type: ignore[no-untyped-def]
-    """Filter n sites of a window, eight at a time, and store the first `count` features."""
+def filter_tile(window, skip, taps, tap, num_taps, n, out, at, dim, count, spare):  # type: ignore[no-untyped-def]
+    """Filter n sites of a window, eight at a time, and store the first `count` features.
+
+    The first tap of the first site stands at row `skip` of the window.
+    """
     w = width(window)
     for i in range(0, n, SITES):
-        place = i * w
+        place = (i + skip) * w
         y0, y1, y2, y3 = zeros(window), zeros(window), zeros(window), zeros(window)
         y4, y5, y6, y7 = zeros(window), zeros(window), zeros(window), zeros(window)
         for k in range(num_taps):
@@ -164,7 +167,7 @@ def _correlate(window, center, field, num_taps, n, sums, first):  # type: ignore
 
 
 @inline
-def _keep(u, out, at, dim):  # type: ignore[no-untyped-def]
+def keep(u, out, at, dim):  # type: ignore[no-untyped-def]
     """Let a site between two walls keep its value, whatever it is."""
     for d in range(at, at + dim):
         put(out, d, get(u, d))
@@ -209,18 +212,18 @@ def apply_filter(u, taps, edges, out, shape, past, kind, chunk, first, last):  #
         b, i = task // chunks, task % chunks * chunk
         stop, row, base = min(length, i + chunk), row_of(edges, b), b * length * dim
         if task == first or taps.shape[0] > 1:
-            _take_taps(taps, b, dim, False, mine)
+            take_taps(taps, b, dim, False, mine)
         while i < stop:
             low, high = piece(i, num_taps, TILE + num_taps, length, edges, row, kind == WRAP)
             n = min(stop, high, i + TILE) - i
             if high - low == 1 and kind != NOTHING:  # all taps see it: kept exactly, NaN included
-                _keep(u, out, base + i * dim, dim)
+                keep(u, out, base + i * dim, dim)
                 i += 1
                 continue
             for d in range(0, dim, w):
                 count, at = min(w, dim - d), base + i * dim + d
-                _fill(window, u, base + d, dim, count, i, n, past, future, low, high, kind)
-                _apply(window, mine, d * num_taps, num_taps, n, out, at, dim, count, spare)
+                fill(window, u, base + d, dim, count, i, n, past, future, low, high, kind)
+                filter_tile(window, 0, mine, d * num_taps, num_taps, n, out, at, dim, count, spare)
             i += n
 
 
@@ -249,21 +252,21 @@ def filter_adjoint(  # type: ignore[no-untyped-def]
         stop, row, base = min(length, i + chunk), row_of(edges, b), b * length * dim
         own = taps[b if taps.shape[0] > 1 else 0]
         if task == first or taps.shape[0] > 1:
-            _take_taps(taps, b, dim, not mirrored, mine)
+            take_taps(taps, b, dim, not mirrored, mine)
         sums[:] = 0
         while i < stop:
             low, high = piece(i, num_taps, TILE + num_taps, length, edges, row, kind == WRAP)
             n = min(stop, high, i + TILE) - i
             if high - low == 1 and kind != NOTHING:
-                _keep(g, out, base + i * dim, dim)
+                keep(g, out, base + i * dim, dim)
                 i += 1
                 continue
             for d in range(0, dim, w):
                 count, at = min(w, dim - d), base + i * dim + d
-                _fill(window, g, base + d, dim, count, i, n, before, after, low, high, continued)
-                _apply(window, mine, d * num_taps, num_taps, n, out, at, dim, count, spare)
+                fill(window, g, base + d, dim, count, i, n, before, after, low, high, continued)
+                filter_tile(window, 0, mine, d * num_taps, num_taps, n, out, at, dim, count, spare)
                 if summing:
-                    _fill(field, u, base + d, dim, count, i, n, past, future, low, high, kind)
+                    fill(field, u, base + d, dim, count, i, n, past, future, low, high, kind)
                     _correlate(window, before, field, num_taps, n, sums, d * groups)
             if continued == NOTHING and kind != NOTHING:
                 for j in range(i, i + n):

@@ -247,6 +247,17 @@ def largest(_: Any, a: Lanes, b: Lanes) -> Any:
     return a(a, b), make
 
 
+@intrinsic
+def above_zero(_: Any, x: Lanes, a: Lanes, b: Lanes) -> Any:
+    """Give a where x > 0, else b; b where x is no number."""
+
+    def make(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        zero = ir.Constant(context.get_value_type(x), None)
+        return builder.select(builder.fcmp_ordered(">", args[0], zero), *args[1:])
+
+    return a(x, a, b), make
+
+
 _EXP2 = (
     1.0000000710297,
     0.6931469491610639,

@@ -12,6 +12,7 @@ import itertools
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any
@@ -72,7 +73,7 @@ def launch(run: Any, tasks: int, size: int, *arguments: Any) -> None:
         arguments: Everything but the range of tasks.
     """
     if not run.overloads:
-        _announce(run)
+        _announce(run, arguments)
     parts = 1 if size < SMALL else min(torch.get_num_threads(), tasks)
     if parts <= 1:
         run(*arguments, 0, tasks)
@@ -154,16 +155,22 @@ def _crew() -> Crew:
 _announced = threading.Event()
 
 
-def _announce(run: Any) -> None:
-    """Tell a person who waits for the first compilation what it is."""
+def _announce(run: Any, arguments: tuple[Any, ...]) -> None:
+    """Tell a person who waits for the first compilation what it is, and how long one took."""
     index = getattr(getattr(run._cache, "_cache_file", None), "_index_path", "")
     if _announced.is_set() or os.path.exists(index):
         return
     _announced.set()
+    kept = "kept for next time" if index else "no folder to keep them in"
     print(
-        "depthpde: compiling CPU kernels on their first use, about 2 s each; kept for next time",
-        file=sys.stderr,
-    )
+        f"depthpde: compiling CPU kernels on their first use, {kept}",
+        end="", file=sys.stderr, flush=True,
+    )  # fmt: skip
+    start = time.perf_counter()
+    try:
+        run(*arguments, 0, 0)  # over no task: compiled, and nothing done
+    finally:
+        print(f"; {run.__name__!r} took {time.perf_counter() - start:.1f} s", file=sys.stderr)
 
 
 def edge_array(edges: Edges | None) -> NDArray[np.uint8]:
