@@ -1,4 +1,4 @@
-"""Anatomy: where the blocks of a model are, and where each of their parts can be seen.
+"""ModelMap: where the blocks of a model are, and where each of their parts can be seen.
 
 Our own models and every family that `insertion` knows, described in the same terms. Where
 the queries and keys of a family are is defined here.

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from depthpde.doctor.checks.attention_change import explain_attention
 from depthpde.doctor.checks.components import component_of, component_of_weight
 from depthpde.doctor.model_map import ModelMap, model_map
+from depthpde.doctor.not_measured import NotMeasured
 from depthpde.insertion.calling import call_model
 from depthpde.insertion.recorder import argument_names
 from depthpde.isolation.trace import ModuleCall, tracing
@@ -45,7 +46,7 @@ def compare(
     """
     found = _other_parts(body, reference)
     if found is not None:
-        return {"code": found, "weights": "the two models have other weights"}
+        return {"code": found, "weights": NotMeasured("the two models have other weights")}
     return {
         "code": _code(body, reference, args, named),
         "weights": _weights(body, reference),
@@ -74,11 +75,11 @@ def _other_parts(body: ModelMap, reference: nn.Module) -> dict[str, Any] | None:
 
 def _code(
     body: ModelMap, reference: nn.Module, args: tuple[Any, ...], named: dict[str, Any]
-) -> dict[str, Any] | str:
+) -> dict[str, Any]:
     calls = [_run(each, reference, args, named) for each in (body.model, reference)]
-    failed = [each for each in calls if isinstance(each, str)]
+    failed = [each for each in calls if isinstance(each, NotMeasured)]
     if failed:
-        return _said(1.0, "", "output", f"it cannot be called as the reference: {failed[0]}")
+        return _said(1.0, "", "output", f"it cannot be called as the reference: {failed[0].reason}")
     ours, theirs = calls
     assert isinstance(ours, ModuleCall)
     assert isinstance(theirs, ModuleCall)
@@ -139,7 +140,7 @@ def _near(setting: str, module: str) -> bool:
 def _run(
     model: nn.Module, reference: nn.Module, args: tuple[Any, ...], named: dict[str, Any], *,
     seed: int | None = None,
-) -> ModuleCall | str:  # fmt: skip
+) -> ModuleCall | NotMeasured:  # fmt: skip
     """Trace one call with the reference's weights and the model's own code; or say why not.
 
     Args:
@@ -161,7 +162,7 @@ def _run(
             torch.manual_seed(seed or 0)
             call_model(model, args, named, weights=weights)
     except ValueError as error:
-        return str(error).split(" from its forward: ")[-1].split(";")[0]
+        return NotMeasured(str(error).split(" from its forward: ")[-1].split(";")[0])
     finally:
         for each, mode in modes:
             each.training = mode

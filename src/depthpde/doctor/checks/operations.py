@@ -75,11 +75,11 @@ def operation_facts(body: ModelMap, args: tuple[Any, ...], named: dict[str, Any]
     with (
         torch.no_grad(),
         _in_attention(body, ends) as where,
-        watching(body, inside=False) as passage,
+        watching(body, inside=False) as activations,
         _Operations(partial(_note_low, low, where)),
     ):
         call_model(body.model, args, named)
-    facts["sum"] = _sums(body, passage, ends)
+    facts["sum"] = _sums(body, activations, ends)
     if (
         facts["sum"] is not None
         and facts["sum"]["gap"] > ROUNDING
@@ -136,23 +136,28 @@ def _note_low(
                     "where": place, "component": part if where else ""})  # fmt: skip
 
 
-def _sums(body: ModelMap, passage: Activations, ends: dict[int, Tensor]) -> dict[str, Any] | None:
+def _sums(
+    body: ModelMap, activations: Activations, ends: dict[int, Tensor]
+) -> dict[str, Any] | None:
     """Find the block that hands on something else than its input and its terms, or its norm."""
     if body.family.traced or diffusion_layers(body.model):
         return None
     found = []
     for k, block in enumerate(body.blocks):
-        after = passage.stream[k + 1].double()
+        after = activations.stream[k + 1].double()
         if _norm_order(body, block.parts) == NormOrder.POST:
             if k not in ends or ends[k].shape != after.shape:
                 return None
             found.append((_apart(after, ends[k].double()), k, 1.0))
             continue
-        terms = [each.get(k) for each in (passage.interaction, passage.reaction)]
+        terms = [each.get(k) for each in (activations.interaction, activations.reaction)]
         if any(each is None or each.shape != after.shape for each in terms):
             return None
         # a term that adds nothing has no scale to be found
-        columns = [passage.stream[k], *(each for each in terms if each is not None and each.any())]
+        columns = [
+            activations.stream[k],
+            *(each for each in terms if each is not None and each.any()),
+        ]
         basis = torch.stack([each.double().flatten() for each in columns], dim=1)
         scales = torch.linalg.lstsq(basis, after.flatten()[:, None]).solution[:, 0]
         gap = _apart(after, (basis @ scales).view_as(after))
@@ -169,9 +174,9 @@ def _by_design(body: ModelMap, args: tuple[Any, ...], named: dict[str, Any], gap
         return False
     other = model_map(fresh, batch=dict(zip(argument_names(fresh), args, strict=False)) | named)
     ends: dict[int, Tensor] = {}
-    with torch.no_grad(), _in_attention(other, ends), watching(other, inside=False) as passage:
+    with torch.no_grad(), _in_attention(other, ends), watching(other, inside=False) as activations:
         call_model(fresh, args, named)
-    found = _sums(other, passage, ends)
+    found = _sums(other, activations, ends)
     return found is None or abs(found["gap"] - gap) < 0.1 * gap
 
 
@@ -196,13 +201,13 @@ def _dropout(body: ModelMap, args: tuple[Any, ...], named: dict[str, Any]) -> di
     try:
         with torch.random.fork_rng(devices=[]), torch.no_grad(), _in_attention(body) as where:
             see = partial(_note_dropout, found, declared, where, {})
-            with watching(body, inside=False) as passage, _Operations(see):
+            with watching(body, inside=False) as activations, _Operations(see):
                 call_model(body.model, args, named)
     finally:
         for each, mode in modes:
             each.training = mode
     depths = range(min(2, len(body.blocks)), len(body.blocks) + 1)
-    zeros = {k: float((passage.stream[k] == 0).float().mean()) for k in depths}
+    zeros = {k: float((activations.stream[k] == 0).float().mean()) for k in depths}
     worst = max(zeros, key=zeros.__getitem__)
     if zeros[worst] > STREAM_ZEROS:
         text = f"{zeros[worst]:.0%} of the stream itself is dropped in train mode"

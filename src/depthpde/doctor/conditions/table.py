@@ -16,8 +16,9 @@ from depthpde.doctor.conditions import (
 )
 from depthpde.doctor.conditions.condition import Condition, Symptom
 from depthpde.doctor.depth_profile import DepthProfile
+from depthpde.doctor.not_measured import NotMeasured
 
-Measure = Callable[[DepthProfile], Symptom | str | None]
+Measure = Callable[[DepthProfile], Symptom | NotMeasured | None]
 """A symptom, why there is none, or None where the condition does not concern the model."""
 
 CONDITIONS: dict[str, Measure] = {
@@ -74,7 +75,7 @@ CONDITIONS: dict[str, Measure] = {
 
 def symptoms(
     profile: DepthProfile, *, entropy_floor: float = depth.ENTROPY_FLOOR
-) -> dict[str, Symptom | str]:
+) -> dict[str, Symptom | NotMeasured]:
     """Read the sign of every condition, or why it could not be read, in the order of the table.
 
     Args:
