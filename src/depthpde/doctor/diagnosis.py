@@ -7,7 +7,7 @@ A verdict is never more than its number: what was not measured has none, and is 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from depthpde.doctor.checks.examination import examine
 from depthpde.doctor.conditions.condition import Condition, Symptom
 from depthpde.doctor.conditions.table import symptoms
 from depthpde.doctor.depth_profile import DepthProfile
+from depthpde.doctor.design import excuse_design
 from depthpde.doctor.measurements import GROUPS
 from depthpde.doctor.pages.page import by_reason, render_page
 from depthpde.doctor.probe import Batch, Loss, probe
@@ -201,7 +202,12 @@ def diagnose(
         trajectory = examine(
             trajectory, model, batch, family=family, stack=stack, reference=reference, checks=checks
         )
-    return judge(trajectory, thresholds)
+    said = judge(trajectory, thresholds)
+    if not checks or family is not None:
+        return said
+    floor = (thresholds or Thresholds.read()).entropy_floor
+    verdicts = excuse_design(said.verdicts, model, batch, stack=stack, entropy_floor=floor)
+    return replace(said, verdicts=worst_first(verdicts))
 
 
 def judge(trajectory: DepthProfile, thresholds: Thresholds | None = None) -> Diagnosis:

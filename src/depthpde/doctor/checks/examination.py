@@ -15,6 +15,7 @@ from depthpde.doctor.checks.departure import compare
 from depthpde.doctor.checks.inspection import inspect_learning, inspect_weights
 from depthpde.doctor.checks.operations import operation_facts
 from depthpde.doctor.checks.order import order_facts
+from depthpde.doctor.checks.own_class import class_departure, made_anew
 from depthpde.doctor.checks.proportions import proportion_facts
 from depthpde.doctor.checks.single_modules import module_facts
 from depthpde.doctor.checks.start import start_facts
@@ -75,7 +76,9 @@ def examine(
                         otherwise=explain_alone(body, args, named)))  # fmt: skip
                 width = facts.get("logits", {}).get("width")
                 _try(missing, "proportions", lambda: facts.update(proportion_facts(body, width)))
-                _try(missing, "start", lambda: facts.update(start=start_facts(body)))
+                again = made_anew(model)
+                if again is not None:
+                    _try(missing, "start", lambda: facts.update(start=start_facts(body, again)))
                 if finite:
                     few, some = _few_rows(args, named)
                     _try(missing, "order", lambda: facts.update(order_facts(body, args, named)))
@@ -86,6 +89,9 @@ def examine(
                     )
                     _try(missing, "activation", lambda: facts.update(
                         activation=activation_facts(body, few, some)))  # fmt: skip
+                    if again is not None:  # the last: it takes the model's weights
+                        _try(missing, "class", lambda: facts.update(
+                            own_class=class_departure(body, again, args, named)))  # fmt: skip
         if checks and finite and facts.get("repeats") is not False:
             _try(missing, "isolation", lambda: _isolation(facts, model, args, named))
     finally:

@@ -23,21 +23,16 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from depthpde.doctor.activations import Activations, watching
 from depthpde.doctor.checks.components import attention_root
-from depthpde.doctor.checks.start import made_anew
-from depthpde.doctor.model_map import ModelMap, model_map
+from depthpde.doctor.model_map import ModelMap
 from depthpde.insertion.calling import call_model
 from depthpde.insertion.family import NormOrder, out_of
 from depthpde.insertion.layout import FieldLayout
-from depthpde.insertion.recorder import Given, Recorder, argument_names
+from depthpde.insertion.recorder import Given, Recorder
 from depthpde.measures.energy import diffusion_layers
 
 LOW = (torch.float16, torch.bfloat16)
 CLOSE = 1e-5
 """Rates of dropout that differ by less are one."""
-ROUNDING = 1e-4
-"""A relative difference of float32 that sums in another order make."""
-LIBRARIES = ("transformers", "timm", "x_transformers")
-"""Whose classes may scale their sums on purpose."""
 STREAM_ZEROS = 0.02
 """Share of exact zeros in the stream of train mode from which on it is dropout."""
 KERNEL = "scaled_dot_product"
@@ -80,12 +75,6 @@ def operation_facts(body: ModelMap, args: tuple[Any, ...], named: dict[str, Any]
     ):
         call_model(body.model, args, named)
     facts["sum"] = _sums(body, activations, ends)
-    if (
-        facts["sum"] is not None
-        and facts["sum"]["gap"] > ROUNDING
-        and _by_design(body, args, named, facts["sum"]["gap"])
-    ):
-        facts["sum"] = None
     if wide and not torch.is_autocast_enabled("cpu"):
         facts["low_precision"] = next((each for each in low if each["component"] == "kernel"),
                                       next(iter(low), None))  # fmt: skip
@@ -164,20 +153,6 @@ def _sums(
         found.append((max(gap, abs(float(scales[0]) - 1.0)), k, float(scales[0])))
     gap, k, times = max(found, key=lambda each: each[0])
     return {"gap": gap, "where": f"block {k + 1}", "times": times}
-
-
-def _by_design(body: ModelMap, args: tuple[Any, ...], named: dict[str, Any], gap: float) -> bool:
-    """Tell whether a class of a library sums so by itself: a new one of it does the same."""
-    known = type(body.model).__module__.split(".")[0] in LIBRARIES
-    fresh = made_anew(body.model) if known else None
-    if fresh is None:
-        return False
-    other = model_map(fresh, batch=dict(zip(argument_names(fresh), args, strict=False)) | named)
-    ends: dict[int, Tensor] = {}
-    with torch.no_grad(), _in_attention(other, ends), watching(other, inside=False) as activations:
-        call_model(fresh, args, named)
-    found = _sums(other, activations, ends)
-    return found is None or abs(found["gap"] - gap) < 0.1 * gap
 
 
 def _norm_order(body: ModelMap, block: nn.Module) -> str:

@@ -2,6 +2,7 @@
 
 other code      the model with the reference's weights: ‖y − y'‖ / ‖y'‖ where it first departs
 other weights   how much farther one weight moved than the others
+its class       the model against a new one of its class and settings, with the same weights
 """
 
 from __future__ import annotations
@@ -23,8 +24,19 @@ def weights(seen: DepthProfile) -> Symptom | NotMeasured | None:
     return _departure(seen, "weights", "no weight moved out of proportion")
 
 
+def own_class(seen: DepthProfile) -> Symptom | NotMeasured | None:
+    """Find the first module that computes something else than the model's class does."""
+    found = seen.facts.get("own_class")
+    if isinstance(found, NotMeasured):
+        return None  # a model that was extended has no class to be compared with
+    return _symptom(found, "a new model of its class gives the same with these weights")
+
+
 def _departure(seen: DepthProfile, kind: str, fine: str) -> Symptom | NotMeasured | None:
-    found: dict[str, Any] | NotMeasured | None = seen.facts.get("reference", {}).get(kind)
+    return _symptom(seen.facts.get("reference", {}).get(kind), fine)
+
+
+def _symptom(found: dict[str, Any] | NotMeasured | None, fine: str) -> Symptom | NotMeasured | None:
     if found is None or isinstance(found, NotMeasured):
         return found
     text = found["text"] or fine
