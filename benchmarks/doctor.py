@@ -140,7 +140,8 @@ def cost(options: argparse.Namespace) -> int:
     lines = [
         f"{middle['parameters'] / 1e6:.0f} M parameters, {middle['blocks']} blocks, 2 threads: "
         f"{middle['seconds']:.1f} s a diagnosis (of three: {spent[0]['seconds']:.1f} to "
-        f"{spent[2]['seconds']:.1f})",
+        f"{spent[2]['seconds']:.1f}; {middle['processor']:.1f} processor seconds, load "
+        f"{os.getloadavg()[0]:.0f})",
         f"memory beside the model itself: {more:.2f} × the model",
     ]
     torch.set_num_threads(1)
@@ -191,10 +192,11 @@ def large() -> None:
     few = GPT2LMHeadModel(GPT2Config(vocab_size=99, n_embd=16, n_head=2, n_layer=2)).eval()
     dp.diagnose(few, torch.randint(0, 99, (2, 16)))  # what is loaded once
     ids, before = torch.randint(0, 20_000, (8, 64)), peak()
-    began = time.perf_counter()
+    began, spent = time.perf_counter(), time.process_time()
     said = dp.diagnose(model, ids, labels=ids)
     print(json.dumps({
-        "seconds": time.perf_counter() - began, "before": before, "peak": peak(), "model": size,
+        "seconds": time.perf_counter() - began, "processor": time.process_time() - spent,
+        "before": before, "peak": peak(), "model": size,
         "parameters": said.trajectory.parameters, "blocks": said.trajectory.blocks,
     }))  # fmt: skip
 

@@ -21,7 +21,7 @@ from depthpde import seeds
 from depthpde.doctor.activations import watching
 from depthpde.doctor.measurements import Measurements
 
-MOST_PARAMETERS = 2 * 10**8
+MOST_PARAMETERS = 5 * 10**7
 """Size up to which a second set of weights is drawn by default."""
 GROUPS = ("drift", "rank", "attention")
 """Measures for which a random network is informative."""

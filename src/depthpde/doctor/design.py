@@ -59,7 +59,8 @@ def excuse_design(
     call: Batch = args or {name: each for name, each in named.items() if name != "labels"}
     try:
         profile = probe(fresh, call, stack=stack, baseline=False, causality=False)
-        there = symptoms(examine(profile, fresh, call, stack=stack), entropy_floor=entropy_floor)
+        whole = examine(profile, fresh, call, stack=stack, isolation=False)
+        there = symptoms(whole, entropy_floor=entropy_floor)
     except ValueError:  # a new model that cannot be measured excuses nothing
         return list(verdicts)
     return [

@@ -108,7 +108,7 @@ class Measurements:
     def _drift(self, fields: list[Field], mask: Mask | None) -> None:
         compared: dict[str, tuple[drift.Comparison, str]] = {
             "cosine": (drift.cosine, "cosine"),
-            "centred_cosine": (drift.centred_cosine, "cosine, means taken away,"),
+            "centred_cosine": (drift.centred_cosine, "centred cosine"),
         }
         if not self.light:
             compared["cka"] = (drift.linear_cka, "linear CKA")

@@ -45,8 +45,9 @@ from depthpde.measures.tokens import real_tokens
 
 Batch = Tensor | tuple[Any, ...] | Mapping[str, Any]
 Loss = Callable[..., Tensor]
-LARGE = 2 * 10**7
-"""Parameters from which on causality is tried twice instead of five times."""
+LARGE, TOLERANCE = 2 * 10**7, 1e-5
+"""Parameters from which on causality is tried twice instead of five times, and what may be rounding
+there: no weights in float64 are made."""
 MASSIVE = 100
 """Times the median channel from which on a channel counts as massive."""
 
@@ -142,7 +143,8 @@ def probe(
             )
         if causality:
             large = sum(each.numel() for each in model.parameters()) > LARGE
-            _add_leak(measurements, facts, args, named, trials=1 if light else 2 if large else 5)
+            _add_leak(measurements, facts, args, named, trials=1 if light else 2 if large else 5,
+                      tolerance=TOLERANCE if large else 0.0)  # fmt: skip
     if not with_gradients:
         measurements.missing["gradient"] = "no loss given: pass labels= or a loss function"
     return _trajectory(measurements, facts, faithful, began)
@@ -279,6 +281,7 @@ def _add_leak(
     args: tuple[Any, ...],
     named: dict[str, Any],
     trials: int,
+    tolerance: float,
 ) -> None:
     """Try whether the future leaks; where nothing is declared, find out which it is."""
     body = measurements.model_map
@@ -296,7 +299,9 @@ def _add_leak(
         name: few(each) for name, each in named.items() if name != "labels"
     }
     try:
-        report = check_causality(body.model, inputs, length_axis=1 if first else 0, trials=trials)
+        report = check_causality(
+            body.model, inputs, length_axis=1 if first else 0, trials=trials, tolerance=tolerance
+        )
     except ValueError as error:
         measurements.missing["causality"] = str(error)
         return
