@@ -199,7 +199,7 @@ def test_a_tolerance_needs_no_float64_and_is_checked():
     exact, near = (
         dp.audit(model, ids, questions=["cache"], tolerance=each).answers[0] for each in (0.0, 1e-5)
     )
-    assert (exact.verdict, near.verdict) == (Isolation.CLEAN, Isolation.CLEAN)
+    assert (exact.verdict, near.verdict) == (Isolation.ISOLATED, Isolation.ISOLATED)
     assert near.size_float64 is None
     with pytest.raises(ValueError, match=r"`tolerance` must lie in \[0, 1\], got 2"):
         dp.audit(model, ids, tolerance=2.0)

@@ -13,11 +13,11 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from depthpde.doctor.checks.design import NO_EXCUSE, design_symptoms
 from depthpde.doctor.checks.examination import examine
 from depthpde.doctor.conditions.condition import Condition, Symptom
 from depthpde.doctor.conditions.table import symptoms
 from depthpde.doctor.depth_profile import DepthProfile
-from depthpde.doctor.design import excuse_design
 from depthpde.doctor.measurements import GROUPS
 from depthpde.doctor.pages.page import by_reason, render_page
 from depthpde.doctor.probe import Batch, Loss, probe
@@ -203,11 +203,26 @@ def diagnose(
             trajectory, model, batch, family=family, stack=stack, reference=reference, checks=checks
         )
     said = judge(trajectory, thresholds)
-    if not checks or family is not None:
+    doubtful = [each for each in said.conditions if each not in NO_EXCUSE]
+    if not checks or family is not None or not doubtful:
         return said
     floor = (thresholds or Thresholds.read()).entropy_floor
-    verdicts = excuse_design(said.verdicts, model, batch, stack=stack, entropy_floor=floor)
+    design = design_symptoms(model, batch, stack=stack, entropy_floor=floor)
+    verdicts = [
+        replace(each, grade=Grade.WATCH, by_design=True) if _is_design(each, design) else each
+        for each in said.verdicts
+    ]
     return replace(said, verdicts=worst_first(verdicts))
+
+
+def _is_design(verdict: HealthVerdict, design: dict[str, Symptom]) -> bool:
+    """Tell whether a new model shows what is ill, in the same matrix where it is one."""
+    there = design.get(verdict.condition)
+    if verdict.grade is not Grade.ILL or there is None:
+        return False
+    if verdict.condition == Condition.EMPTY_WEIGHTS and there.where != verdict.symptom.where:
+        return False
+    return verdict.threshold.grade(there.value) is not Grade.HEALTHY
 
 
 def judge(trajectory: DepthProfile, thresholds: Thresholds | None = None) -> Diagnosis:

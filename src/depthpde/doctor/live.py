@@ -32,7 +32,7 @@ from depthpde.doctor.checks.motion import Motion
 from depthpde.doctor.diagnosis import Diagnosis, judge
 from depthpde.doctor.model_map import model_map
 from depthpde.doctor.probe import probe
-from depthpde.doctor.sample import Sample
+from depthpde.doctor.sample import Sample, SamplePoints
 from depthpde.doctor.thresholds import Grade, Thresholds
 from depthpde.errors import check_name, check_positive, check_range
 from depthpde.insertion.calling import check_has_weights
@@ -126,6 +126,7 @@ class Doctor:
         check_has_weights(model, "a doctor begins to watch")
         self.model_map = model_map(model, family)
         self._motion, self._readings = Motion(self.model_map), Motion(self.model_map)
+        self._points = SamplePoints(self.model_map)
         self.family, self.thresholds, self.log = family, thresholds or Thresholds.read(), log
         self.path = None if path is None else Path(path)
         self.alarm: Alarm | None = None
@@ -221,7 +222,7 @@ class Doctor:
     def _listen(self, *, probing: bool) -> None:
         if self._sample is None:
             began = time.perf_counter()
-            self._sample, self._probing = Sample(self.model_map), probing
+            self._sample, self._probing = Sample(self._points), probing
             self.spent += time.perf_counter() - began
 
     def _leave(self) -> None:

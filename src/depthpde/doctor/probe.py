@@ -114,7 +114,8 @@ def probe(
         context.callback(fast_paths_off())
         context.enter_context(quiet(model))
         with torch.set_grad_enabled(with_gradients):
-            plain = call_model(model, args, named) if check else None
+            # detached at once: its graph would be a second set of activations
+            plain = _tensors(call_model(model, args, named)) if check else None
             with watching(body, keep_graph=with_gradients, layers=layers) as activations:
                 output = call_model(model, args, named)
                 _check_seen(body, activations)

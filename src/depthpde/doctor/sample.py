@@ -23,8 +23,8 @@ from depthpde.doctor.probe import block_of
 from depthpde.insertion.recorder import Given
 
 
-class Sample:
-    """Listens to the next training pass.
+class SamplePoints:
+    """Where a training pass is listened to, found once: every sample would walk the model again.
 
     Args:
         model_map: The model.
@@ -32,6 +32,21 @@ class Sample:
 
     def __init__(self, model_map: ModelMap) -> None:
         self.model_map = model_map
+        self.holders = _holders(model_map)
+        self.group = block_of(model_map)
+        self.weights = dict(model_map.model.named_parameters())
+
+
+class Sample:
+    """Listens to the next training pass.
+
+    Args:
+        points: Where it listens.
+    """
+
+    def __init__(self, points: SamplePoints) -> None:
+        self.points, self.model_map = points, points.model_map
+        model_map = points.model_map
         self.call: tuple[nn.Module, Given] | None = None
         self.sites = (0, 0)
         self._stream: dict[int, Tensor] = {}
@@ -39,9 +54,9 @@ class Sample:
         self._sizes: dict[int, Tensor] = {}
         self._stack = ExitStack()
         recorder = self._stack.enter_context(listening(model_map, self._hear))
-        for module in _holders(model_map):
+        for module in points.holders:
             recorder.on_call(module, partial(self._note, module))
-        for name, weight in model_map.model.named_parameters():
+        for name, weight in points.weights.items():
             if weight.requires_grad:
                 hook = weight.register_post_accumulate_grad_hook(  # type: ignore[no-untyped-call]
                     _norm_of(self._weights, name)
@@ -67,8 +82,8 @@ class Sample:
                 "gradient.amplification", "‖g_l‖ / ‖g_L‖", labels, tuple(n / last for n in norms)
             )
         if self._weights:
-            group, squares = block_of(self.model_map), dict[str, float]()
-            for name, _ in self.model_map.model.named_parameters():
+            group, squares = self.points.group, dict[str, float]()
+            for name in self.points.weights:
                 if name in self._weights:
                     square = float(self._weights[name]) ** 2
                     squares[group(name)] = squares.get(group(name), 0.0) + square
