@@ -25,6 +25,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+# before torch: oneDNN's bfloat16 attention ends the process (illegal instruction) on virtual
+# machines that name AMX and do not let it be used
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE")
+
 import depthpde as dp
 
 if TYPE_CHECKING:
@@ -136,7 +140,8 @@ def cost(options: argparse.Namespace) -> int:
     lines = [
         f"{middle['parameters'] / 1e6:.0f} M parameters, {middle['blocks']} blocks, 2 threads: "
         f"{middle['seconds']:.1f} s a diagnosis (of three: {spent[0]['seconds']:.1f} to "
-        f"{spent[2]['seconds']:.1f})",
+        f"{spent[2]['seconds']:.1f}; {middle['processor']:.1f} processor seconds, load "
+        f"{os.getloadavg()[0]:.0f})",
         f"memory beside the model itself: {more:.2f} × the model",
     ]
     torch.set_num_threads(1)
@@ -187,10 +192,11 @@ def large() -> None:
     few = GPT2LMHeadModel(GPT2Config(vocab_size=99, n_embd=16, n_head=2, n_layer=2)).eval()
     dp.diagnose(few, torch.randint(0, 99, (2, 16)))  # what is loaded once
     ids, before = torch.randint(0, 20_000, (8, 64)), peak()
-    began = time.perf_counter()
+    began, spent = time.perf_counter(), time.process_time()
     said = dp.diagnose(model, ids, labels=ids)
     print(json.dumps({
-        "seconds": time.perf_counter() - began, "before": before, "peak": peak(), "model": size,
+        "seconds": time.perf_counter() - began, "processor": time.process_time() - spent,
+        "before": before, "peak": peak(), "model": size,
         "parameters": said.trajectory.parameters, "blocks": said.trajectory.blocks,
     }))  # fmt: skip
 
@@ -236,13 +242,22 @@ def step_seconds(case: Case) -> tuple[float, float, float]:
 def exam(options: argparse.Namespace) -> int:
     """Compute what is missing of the exam, print its table, compare it with the bars."""
     from doctor.exam import Records, run
-    from doctor.exam_scores import defects, false_alarms, hidden_alone, invisible, summary, table
+    from doctor.exam_scores import (
+        alarms_by_kind,
+        defects,
+        false_alarms,
+        hidden_alone,
+        invisible,
+        summary,
+        table,
+    )
 
     run(options.records, options.wheels, options.minutes, options.share)
     records = Records(options.records).all()
     lists = {
         "Not seen in most cases, in any setting": invisible(records),
         "Not seen in most cases by one batch alone": hidden_alone(records),
+        "Healthy models that one batch called ill, by kind": alarms_by_kind(records),
         "Healthy models that were called ill": false_alarms(records),
         "Left out, as two calls that must agree do not": defects(records),
     }
@@ -259,6 +274,7 @@ def exam(options: argparse.Namespace) -> int:
         for row in (scores[f"{setting}, all"],)
         for words, reached in (
             (f"AUROC {row['auroc']:.3f} ≥ 0.95", row["auroc"] >= 0.95),
+            (f"AUROC of what can be seen {row['visible']:.3f} ≥ 0.95", row["visible"] >= 0.95),
             (f"macro-F1 {row['macro-F1']:.2f} ≥ 0.80", row["macro-F1"] >= 0.80),
             (f"false alarms {row['false alarms']:.1%} ≤ 1 %", row["false alarms"] <= 0.01),
         )

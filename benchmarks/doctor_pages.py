@@ -32,7 +32,8 @@ PAGES = {
     "embedding": ("BERT", "embedding", "share of rows zero", 0.3),
 }
 """Family, component, fault and strength of the five."""
-SCREEN = (1280, 760)
+WIDE, NARROW = (1400, 820), (390, 1500)
+"""Screens: docs/img shows the first; the second, of a telephone, stays beside the page."""
 UPDATES, CASE = 40, 700
 
 
@@ -50,7 +51,8 @@ def main() -> None:
         if name == "norm":
             made.append(dp.compare_diagnoses(before, after).save(folder / "compared.html"))
     for page in made:
-        picture(page, ROOT / "docs" / "img" / f"doctor-{page.stem}.png")
+        picture(page, ROOT / "docs" / "img" / f"doctor-{page.stem}.png", WIDE)
+        picture(page, page.with_name(f"{page.stem}-narrow.png"), NARROW)
 
 
 def both(
@@ -75,17 +77,17 @@ def both(
     return before, after
 
 
-def picture(page: Path, image: Path) -> None:
-    """Take a picture of the first screen of a page, in few colours."""
+def picture(page: Path, image: Path, screen: tuple[int, int]) -> None:
+    """Take a picture of the first screen of a page, in 128 colours."""
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     assert chromium is not None, "apt-get install chromium"
-    width, height = SCREEN
+    width, height = screen
     subprocess.run(
         [chromium, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
          f"--window-size={width},{height}", f"--screenshot={image}", page.resolve().as_uri()],
         check=True, capture_output=True, timeout=120,
     )  # fmt: skip
-    few = Image.open(image).convert("P", palette=Image.Palette.ADAPTIVE, colors=48)
+    few = Image.open(image).convert("P", palette=Image.Palette.ADAPTIVE, colors=128)
     few.save(image, optimize=True)
     print(f"{image.relative_to(ROOT)}: {image.stat().st_size / 1e3:.0f} kB")
 

@@ -26,6 +26,7 @@ from depthpde.doctor.diagnosis import Diagnosis as Diagnosis
 from depthpde.doctor.diagnosis import diagnose as diagnose
 from depthpde.doctor.live import AlarmStop as AlarmStop
 from depthpde.doctor.live import Doctor as Doctor
+from depthpde.doctor.not_measured import NotMeasured as NotMeasured
 from depthpde.doctor.probe import probe as probe
 from depthpde.doctor.thresholds import Grade as Grade
 from depthpde.doctor.thresholds import Threshold as Threshold

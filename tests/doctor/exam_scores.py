@@ -9,14 +9,22 @@ from typing import Any
 from doctor.exam import SETTINGS, changes_function
 from doctor.exam_patient import Fault
 from doctor.faults import FAULTS
+from doctor.zoo import HEALTHY
 
 COMPONENTS = tuple(dict.fromkeys(each.component for each in FAULTS))
-WHY = {
+HIDDEN_ALONE = {
     "query and key swapped": "the scores are those of another model that may be meant",
     "indices shifted": "a table of positions that begins elsewhere is as good as another",
     "pairs of rows swapped": "which row is which token's is known to nobody but the vocabulary",
     "segment embeddings scaled": "the size of one table is free",
     "logits scaled": "a temperature; the order of the answers is the same",
+}
+"""Faults that no look at one model can show, decided by reason and not by a result.
+
+They turn a healthy model into one that training could as well have given: rows of a table in
+another order, one factor on what has no scale of its own. A reference shows all of them.
+"""
+WHY = HIDDEN_ALONE | {
     "slow backend forced": "the same function on another path",
     "fallback by dtype": "the same function on another path",
     "chunked path": "the same function on another path",
@@ -94,6 +102,39 @@ def macro_f1(pairs: Sequence[tuple[str, str]]) -> float:
     return statistics.mean(scores) if scores else 0.0
 
 
+def visible(record: dict[str, Any], setting: str) -> bool:
+    """Tell whether a setting can show a fault in principle."""
+    return setting == "against a reference" or record["fault"] not in HIDDEN_ALONE
+
+
+KINDS = (
+    "families at their start",
+    "families trained",
+    "validation zoo",
+    "architectures",
+    "pretrained",
+)
+
+
+def kind_of(record: dict[str, Any]) -> str:
+    """Name the kind of a healthy model."""
+    if "case" in record:
+        return KINDS[1] if record["case"] % 2 else KINDS[0]
+    if record["family"].endswith(("(causal)", "(masked)", "(vision)")):
+        return KINDS[3]
+    return KINDS[2] if record["family"] in {each.name for each in HEALTHY} else KINDS[4]
+
+
+def alarms_by_kind(records: list[dict[str, Any]]) -> list[str]:
+    """Count the healthy models of each kind that one batch calls ill."""
+    well = [e for e in records if e.get("fault") is None and "one batch" in e and not is_defect(e)]
+    found = []
+    for kind in KINDS:
+        ill = [any(v["grade"] == "ill" for v in e["one batch"]) for e in well if kind_of(e) == kind]
+        found += [f"{kind}: {sum(ill)} of {len(ill)}"] if ill else []
+    return found
+
+
 def summary(records: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
     """Score every setting, for all families, for those of the calibration and for the others."""
     found: dict[str, dict[str, float]] = {}
@@ -109,13 +150,13 @@ def summary(records: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
             ill = [each for each in some if each["fault"] and changes_function(each["change"])]
             pairs = [(each["component"], component(each, setting)) for each in ill]
             pairs += [("", component(each, setting)) for each in well]
+            scores = [severity(each, setting) for each in well]
+            shown = [each for each in ill if visible(each, setting)]
             alarms = [any(v["grade"] == "ill" for v in said(each, setting)) for each in well]
             found[f"{setting}, {part}"] = {
                 "faulty": len(ill), "healthy": len(well),
-                "auroc": auroc(
-                    [severity(each, setting) for each in ill],
-                    [severity(each, setting) for each in well],
-                ),
+                "auroc": auroc([severity(e, setting) for e in ill], scores),
+                "visible": auroc([severity(e, setting) for e in shown], scores),
                 "macro-F1": macro_f1(pairs),
                 "found": statistics.mean(component(e, setting) != "" for e in ill) if ill else 0.0,
                 "false alarms": statistics.mean(alarms) if alarms else 0.0,
@@ -125,12 +166,15 @@ def summary(records: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
 
 def table(records: list[dict[str, Any]]) -> str:
     """Write the scores and the faults as Markdown."""
-    names = ("setting", "families", "faulty", "healthy", "AUROC", "named ill",
-             "macro-F1 by component", "false alarms")  # fmt: skip
+    names = ("setting", "families", "faulty", "healthy", "AUROC", "of what can be seen",
+             "named ill", "macro-F1 by component", "false alarms")  # fmt: skip
     lines = [_row(names), "|---" * len(names) + "|"]
     for name, row in summary(records).items():
         setting, part = name.rsplit(", ", 1)
-        shares = (f"{row['auroc']:.3f}", f"{row['found']:.0%}", f"{row['macro-F1']:.2f}")
+        shares = (
+            f"{row['auroc']:.3f}", f"{row['visible']:.3f}", f"{row['found']:.0%}",
+            f"{row['macro-F1']:.2f}",
+        )  # fmt: skip
         counts = (f"{row['faulty']:.0f}", f"{row['healthy']:.0f}")
         lines.append(_row((setting, part, *counts, *shares, f"{row['false alarms']:.1%}")))
     names = ("component", "fault", "cases", "change the function", *SETTINGS)

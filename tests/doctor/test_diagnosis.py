@@ -11,6 +11,7 @@ from depthpde.doctor.conditions.depth import CONSTANT
 from depthpde.doctor.conditions.table import symptoms
 from depthpde.doctor.depth_profile import DepthProfile, DepthSeries
 from depthpde.doctor.diagnosis import CORE, diagnose, judge, spell_count
+from depthpde.doctor.not_measured import NotMeasured
 from depthpde.doctor.thresholds import FILE, Grade, Thresholds
 from doctor.breaking import beyond_bound, dead, two_sided
 from doctor.patients import classifier, gpt2, language, pretrained
@@ -167,7 +168,7 @@ def test_few_heads_are_named_and_many_are_counted():
 
 def test_gradients_that_never_reach_the_end_are_said():
     found = symptoms(made({"gradient.amplification": [math.nan] * 3, "gradient.stream": [0.0] * 3}))
-    assert found[Condition.EXPLODING] == "no gradient reaches the last block"
+    assert found[Condition.EXPLODING] == NotMeasured("no gradient reaches the last block")
     found = symptoms(
         made(
             {

@@ -77,10 +77,10 @@ def test_attention_made_again_equals_what_the_library_gives():
     mask = padding().long()
     ids = torch.randint(1, 29, mask.shape, generator=torch.Generator().manual_seed(0))
     body = model_map(model)
-    with torch.no_grad(), watching(body) as passage:
+    with torch.no_grad(), watching(body) as activations:
         output = model(ids, attention_mask=mask, output_attentions=True)
     for block, theirs in enumerate(output.attentions):
-        ours = attention_weights(body, passage, block)
+        ours = attention_weights(body, activations, block)
         valid = mask.bool()[:, None, :, None].expand_as(theirs)
         torch.testing.assert_close(ours.weights[valid], theirs[valid])
 
@@ -90,7 +90,7 @@ def test_attention_of_our_own_models_is_what_they_would_form(encoding):
     model = classifier(encoding=encoding, positions=("in_attention",))
     ids = tokens()
     body = model_map(model)
-    with torch.no_grad(), watching(body) as passage:
+    with torch.no_grad(), watching(body) as activations:
         model(ids)
     for block in model.encoder.blocks:
         block.attention.explicit = True
@@ -102,7 +102,7 @@ def test_attention_of_our_own_models_is_what_they_would_form(encoding):
         model(ids)
     stop()
     for block in range(3):
-        torch.testing.assert_close(attention_weights(body, passage, block).weights, told[block])
+        torch.testing.assert_close(attention_weights(body, activations, block).weights, told[block])
 
 
 def test_attention_that_is_not_a_plain_softmax_is_refused_with_the_reason():

@@ -191,3 +191,15 @@ def test_no_axis_is_guessed_where_length_width_heads_batch_and_vocabulary_are_eq
     assert dp.diagnose(model, square, baseline=False).trajectory.causal is True
     model.transformer.h[1].mlp = LooksAhead(model.transformer.h[1].mlp)
     assert audit(model, square, questions=("future",)).leaks[0].module == "transformer.h.1.mlp"
+
+
+def test_a_tolerance_needs_no_float64_and_is_checked():
+    model = dp.LanguageModel(dp.ModelConfig(dim=16, blocks=2, vocabulary=9, length=12)).eval()
+    ids = torch.randint(9, (2, 12), generator=torch.Generator().manual_seed(0))
+    exact, near = (
+        dp.audit(model, ids, questions=["cache"], tolerance=each).answers[0] for each in (0.0, 1e-5)
+    )
+    assert (exact.verdict, near.verdict) == (Isolation.ISOLATED, Isolation.ISOLATED)
+    assert near.size_float64 is None
+    with pytest.raises(ValueError, match=r"`tolerance` must lie in \[0, 1\], got 2"):
+        dp.audit(model, ids, tolerance=2.0)

@@ -1,4 +1,4 @@
-"""Passage: what passes by in one forward pass, seen by hooks that change nothing.
+"""Activations: what passes by in one forward pass, seen by hooks that change nothing.
 
     u_0  →  block 1  →  u_1  →  …  →  u_L        and, in each block, what is added to the stream
 
@@ -56,7 +56,7 @@ class Activations:
 
 @contextmanager
 def watching(
-    anatomy: ModelMap,
+    model_map: ModelMap,
     *,
     inside: bool = True,
     keep_graph: bool = False,
@@ -65,72 +65,72 @@ def watching(
     """Record what passes by while the context lasts.
 
     Args:
-        anatomy: The model.
+        model_map: The model.
         inside: Whether to look inside attention.
         keep_graph: Whether to keep the stream's own tensors, for gradients.
         layers: Diffusion layers whose input and output are wanted.
     """
-    passage = Activations()
+    activations = Activations()
     with Recorder() as recorder:
-        _Watcher(anatomy, passage, recorder).attach(inside, keep_graph, layers or {})
-        yield passage
+        _Watcher(model_map, activations, recorder).attach(inside, keep_graph, layers or {})
+        yield activations
 
 
 @contextmanager
-def listening(anatomy: ModelMap, callback: Callable[[int, Tensor], None]) -> Iterator[Recorder]:
+def listening(model_map: ModelMap, callback: Callable[[int, Tensor], None]) -> Iterator[Recorder]:
     """Hand over the stream's own tensors, with their depth, while the context lasts.
 
     Args:
-        anatomy: The model.
+        model_map: The model.
         callback: Called with each depth and tensor; it must not change it.
     """
     with Recorder() as recorder:
-        _on_stream(recorder, anatomy, callback)
+        _on_stream(recorder, model_map, callback)
         yield recorder
 
 
 def _on_stream(
-    recorder: Recorder, anatomy: ModelMap, callback: Callable[[int, Tensor], None]
+    recorder: Recorder, model_map: ModelMap, callback: Callable[[int, Tensor], None]
 ) -> None:
     """Hand over the stream before the first block and after each, in the model's own layout."""
-    family, blocks = anatomy.family, anatomy.blocks
-    recorder.on_tap(blocks[0].parts, family.entry, partial(callback, 0), anatomy.turn(0))
+    family, blocks = model_map.family, model_map.blocks
+    recorder.on_tap(blocks[0].parts, family.entry, partial(callback, 0), model_map.turn(0))
     for k, block in enumerate(blocks):
-        recorder.on_tap(block.parts, family.exit, partial(callback, k + 1), anatomy.turn(k))
+        recorder.on_tap(block.parts, family.exit, partial(callback, k + 1), model_map.turn(k))
 
 
 class _Watcher:
-    def __init__(self, anatomy: ModelMap, passage: Activations, recorder: Recorder) -> None:
-        self.anatomy, self.passage, self.recorder = anatomy, passage, recorder
+    def __init__(self, model_map: ModelMap, activations: Activations, recorder: Recorder) -> None:
+        self.model_map, self.activations, self.recorder = model_map, activations, recorder
 
     def attach(self, inside: bool, keep_graph: bool, layers: dict[str, nn.Module]) -> None:
-        anatomy, family, passage = self.anatomy, self.anatomy.family, self.passage
-        for k, block in enumerate(anatomy.blocks):
+        model_map, family, activations = self.model_map, self.model_map.family, self.activations
+        for k, block in enumerate(model_map.blocks):
             self.recorder.on_call(block.scope, partial(self._begin, k))
-            if anatomy.encoder is None:
+            if model_map.encoder is None:
                 for tap, into in (
-                    (family.attention, passage.interaction),
-                    (family.ffn, passage.reaction),
+                    (family.attention, activations.interaction),
+                    (family.ffn, activations.reaction),
                 ):
                     if tap is not None:
                         self._tap(k, tap, partial(_write, into, k))
                 if inside:
                     self._inside(k)
         if keep_graph:
-            _on_stream(self.recorder, anatomy, self._node)
-        _on_stream(self.recorder, anatomy, self._stream)
-        if anatomy.encoder is not None:
-            self.recorder.callback(anatomy.encoder.observe(partial(self._told, inside)))
+            _on_stream(self.recorder, model_map, self._node)
+        _on_stream(self.recorder, model_map, self._stream)
+        if model_map.encoder is not None:
+            self.recorder.callback(model_map.encoder.observe(partial(self._told, inside)))
         for name, layer in layers.items():
             self.recorder.on_return(layer, partial(self._moved, name))
 
     def _stream(self, depth: int, u: Tensor) -> None:
         block = max(depth - 1, 0)
-        field = self.anatomy.layout(block).field(u)
-        _write(self.passage.stream, depth, field)
+        field = self.model_map.layout(block).field(u)
+        _write(self.activations.stream, depth, field)
 
     def _inside(self, k: int) -> None:
-        query_key, family = self.anatomy.query_key, self.anatomy.family
+        query_key, family = self.model_map.query_key, self.model_map.family
         if query_key is None or family.values is None:
             return
         taps = {"query": query_key.query, "key": query_key.key, "value": family.values}
@@ -146,9 +146,9 @@ class _Watcher:
         if place.block is None:
             return
         if place.position is Position.AFTER_ATTENTION:
-            _write(self.passage.interaction, place.block, u)
+            _write(self.activations.interaction, place.block, u)
         elif place.position is Position.AFTER_FFN:
-            _write(self.passage.reaction, place.block, u)
+            _write(self.activations.reaction, place.block, u)
         elif inside and place.position is Position.IN_ATTENTION:
             self._keep(place.block, place.part, u)
         elif inside and place.position is Position.IN_HEADS:
@@ -156,51 +156,51 @@ class _Watcher:
 
     def _keep(self, k: int, name: str, u: Tensor) -> None:
         length = u.shape[-2]
-        heads = max(1, self.anatomy.heads(k))
+        heads = max(1, self.model_map.heads(k))
         few = max(1, BUDGET // (heads * length * length))
-        _write(self.passage.inside.setdefault(k, {}), name, u[:few])
+        _write(self.activations.inside.setdefault(k, {}), name, u[:few])
 
     def _node(self, depth: int, u: Tensor) -> None:
         """Keep a tensor of the stream itself, so that its gradient can be computed."""
-        if depth in self.passage.nodes:
+        if depth in self.activations.nodes:
             return
         if not u.requires_grad and u.is_leaf:  # nothing before it learns
             u.requires_grad_(True)
             self.recorder.callback(u.requires_grad_, False)
-        self.passage.nodes[depth] = u
+        self.activations.nodes[depth] = u
 
     def _begin(self, k: int, given: Given) -> None:
         """Read what a block's call brings: its mask, and rotations."""
-        query_key, padding = self.anatomy.query_key, self.anatomy.family.padding
-        kept = self.passage.inside.setdefault(k, {})
-        u = given.at(self.anatomy.family.entry.argument)
+        query_key, padding = self.model_map.query_key, self.model_map.family.padding
+        kept = self.activations.inside.setdefault(k, {})
+        u = given.at(self.model_map.family.entry.argument)
         if kept or not isinstance(u, Tensor):
             return
         if padding is not None:
             mask = given.get(padding.argument)
-            batch, length, _ = self.anatomy.layout(k).field(u).shape
+            batch, length, _ = self.model_map.layout(k).field(u).shape
             valid = valid_mask(mask, padding, (batch, length))
             if valid is not None and valid.shape != (batch, length):
                 valid = None  # of some of the sites only
-            if self.passage.valid_mask is None and valid is not None:
-                self.passage.valid_mask = valid.detach().clone()
+            if self.activations.valid_mask is None and valid is not None:
+                self.activations.valid_mask = valid.detach().clone()
             kept["mask"] = mask
         kept["rotary"] = given.get(query_key.rotary) if query_key and query_key.rotary else None
         kept["source_mask"] = given.get("src_mask" if "src_mask" in given.names else "tgt_mask")
 
     def _moved(self, name: str, given: Given, out: Any) -> None:
         u = given.at(0)
-        if name not in self.passage.moved and isinstance(u, Tensor) and isinstance(out, Tensor):
+        if name not in self.activations.moved and isinstance(u, Tensor) and isinstance(out, Tensor):
             pair = (u.detach().clone(), out.detach().clone(), given.get("valid_mask"))
-            self.passage.moved[name] = pair
+            self.activations.moved[name] = pair
 
     def _tap(self, k: int, tap: Tap, write: Callable[[Tensor], None]) -> None:
-        parts = self.anatomy.blocks[k].parts
-        self.recorder.on_tap(parts, tap, lambda u: write(self._field(k, u)), self.anatomy.turn(k))
+        parts = self.model_map.blocks[k].parts
+        self.recorder.on_tap(parts, tap, lambda u: write(self._field(k, u)), self.model_map.turn(k))
 
     def _field(self, k: int, u: Tensor) -> Field:
         """Give a tensor as [batch, length, dim], also where a block lays sequences end to end."""
-        layout, stream = self.anatomy.layout(k), self.passage.stream.get(0)
+        layout, stream = self.model_map.layout(k), self.activations.stream.get(0)
         if u.ndim == 2 and stream is not None:
             batch, length = stream.shape[:2]
             if u.shape[0] == batch * length:

@@ -20,6 +20,7 @@ from torch.nn import functional as F
 
 from depthpde.doctor.activations import Activations
 from depthpde.doctor.model_map import ModelMap
+from depthpde.doctor.not_measured import NotMeasured
 from depthpde.layers.interaction import Attention, renormalise
 from depthpde.measures.attention import seen_pairs
 from depthpde.shapes import Mask
@@ -47,23 +48,23 @@ class AttentionWeights:
 
 
 def attention_weights(
-    anatomy: ModelMap, passage: Activations, block: int
-) -> AttentionWeights | str:
+    model_map: ModelMap, activations: Activations, block: int
+) -> AttentionWeights | NotMeasured:
     """Recompute the attention weights of a block, or return why they are not available."""
-    kept = passage.inside.get(block, {})
+    kept = activations.inside.get(block, {})
     missing = [name for name in ("query", "key", "value") if name not in kept]
     if missing:
-        if anatomy.query_key is None:
-            return "the family's description does not name where queries and keys are"
-        return f"no {missing[0]} passed by where the family has it"
-    query, key, value = split_heads(anatomy, kept, block)
+        if model_map.query_key is None:
+            return NotMeasured("the family's description does not name where queries and keys are")
+        return NotMeasured(f"no {missing[0]} passed by where the family has it")
+    query, key, value = split_heads(model_map, kept, block)
     if query.shape[1] % key.shape[1]:
-        return f"{query.shape[1]} query heads do not share {key.shape[1]} key heads"
+        return NotMeasured(f"{query.shape[1]} query heads do not share {key.shape[1]} key heads")
     groups = query.shape[1] // key.shape[1]
     key, value = (each.repeat_interleave(groups, dim=1) for each in (key, value))
     few = query.shape[0]
-    valid = None if passage.valid_mask is None else passage.valid_mask[:few]
-    seen = seen_pairs(query.shape[2], valid, causal=bool(anatomy.causal), device=query.device)
+    valid = None if activations.valid_mask is None else activations.valid_mask[:few]
+    seen = seen_pairs(query.shape[2], valid, causal=bool(model_map.causal), device=query.device)
     if "weights" in kept:
         return AttentionWeights(renormalise(kept["weights"]), seen, valid)
     scores = query @ key.mT / math.sqrt(query.shape[-1])
@@ -72,13 +73,13 @@ def attention_weights(
     for scale in (1.0, math.sqrt(query.shape[-1])):  # as usual, or nothing divided by
         weights = torch.softmax(scale * scores + bias, dim=-1)
         made = (weights @ value).transpose(1, 2).flatten(2)
-        wrong = _differs(anatomy, kept, block, made, valid)
+        wrong = _differs(model_map, kept, block, made, valid)
         if not wrong:
             logits = _largest(scale * scores, seen)
             hidden = _on_hidden(kept, weights, valid)
             return AttentionWeights(weights, seen, valid, logits, scale, hidden)
         why = why or wrong
-    return why
+    return NotMeasured(why)
 
 
 def _largest(scores: Tensor, seen: Tensor | None) -> Tensor:
@@ -102,14 +103,14 @@ def _on_hidden(kept: dict[str, Any], weights: Tensor, valid: Mask | None) -> flo
 
 
 def split_heads(
-    anatomy: ModelMap, kept: dict[str, Any], block: int
+    model_map: ModelMap, kept: dict[str, Any], block: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Give queries, keys and values as they enter the scores: [batch, heads, length, head_dim]."""
     parts = [kept[name] for name in ("query", "key", "value")]
-    module = anatomy.blocks[block].parts
-    if anatomy.query_key is not None and anatomy.query_key.fused:
-        parts = _project(module.get_submodule(anatomy.query_key.fused), parts)
-    head_dim = parts[0].shape[-1] // max(1, anatomy.heads(block))
+    module = model_map.blocks[block].parts
+    if model_map.query_key is not None and model_map.query_key.fused:
+        parts = _project(module.get_submodule(model_map.query_key.fused), parts)
+    head_dim = parts[0].shape[-1] // max(1, model_map.heads(block))
     wide = torch.promote_types(parts[0].dtype, torch.float32)
     query, key, value = (
         each.to(wide).unflatten(-1, (-1, head_dim)).transpose(1, 2) for each in parts
@@ -165,14 +166,17 @@ def bias_of(kept: dict[str, Any], scores: Tensor, seen: Tensor | None, few: int)
 
 
 def _differs(
-    anatomy: ModelMap, kept: dict[str, Any], block: int, made: Tensor, valid: Mask | None
+    model_map: ModelMap, kept: dict[str, Any], block: int, made: Tensor, valid: Mask | None
 ) -> str:
     """Compare the heads that follow from the weights with those of the model."""
-    parts = anatomy.blocks[block].parts
-    if anatomy.encoder is not None and "in_heads" in parts.get_submodule("placed.layers")._modules:
+    parts = model_map.blocks[block].parts
+    if (
+        model_map.encoder is not None
+        and "in_heads" in parts.get_submodule("placed.layers")._modules
+    ):
         return ""  # our own heads were smoothed before they passed by
-    if "out" in kept and anatomy.query_key is not None:
-        out: Any = parts.get_submodule(anatomy.query_key.fused).out_proj
+    if "out" in kept and model_map.query_key is not None:
+        out: Any = parts.get_submodule(model_map.query_key.fused).out_proj
         theirs, made = kept["out"], out(made.to(out.weight.dtype)).detach()
     elif "heads" in kept:
         theirs = kept["heads"]

@@ -21,7 +21,7 @@ from depthpde import seeds
 from depthpde.doctor.activations import watching
 from depthpde.doctor.measurements import Measurements
 
-MOST_PARAMETERS = 2 * 10**8
+MOST_PARAMETERS = 5 * 10**7
 """Size up to which a second set of weights is drawn by default."""
 GROUPS = ("drift", "rank", "attention")
 """Measures for which a random network is informative."""
@@ -43,20 +43,25 @@ def random_weights(model: nn.Module, seed: int = 0) -> dict[str, Tensor]:
 
 
 def add_baseline(
-    survey: Measurements, args: tuple[Any, ...], named: dict[str, Any], groups: Collection[str]
+    measurements: Measurements,
+    args: tuple[Any, ...],
+    named: dict[str, Any],
+    groups: Collection[str],
 ) -> None:
     """Run a random network of the same shapes, and put its numbers beside the model's."""
-    model = survey.anatomy.model
+    model = measurements.model_map.model
     size = sum(each.numel() for each in model.parameters())
     if size > MOST_PARAMETERS:
-        survey.missing["random baseline"] = (
+        measurements.missing["random baseline"] = (
             f"{size / 1e6:,.0f} million weights would be drawn again; at most "
             f"{MOST_PARAMETERS // 10**6} million are"
         )
         return
-    with watching(survey.anatomy) as passage:
+    with watching(measurements.model_map) as activations:
         functional_call(model, random_weights(model), args, named)
-    other = Measurements(survey.anatomy, passage).take([each for each in groups if each in GROUPS])
+    other = Measurements(measurements.model_map, activations).take(
+        [each for each in groups if each in GROUPS]
+    )
     for name, series in other.series.items():
-        if name in survey.series:
-            survey.series[name] = replace(survey.series[name], baseline=series.values)
+        if name in measurements.series:
+            measurements.series[name] = replace(measurements.series[name], baseline=series.values)

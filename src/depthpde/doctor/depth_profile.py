@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from depthpde.doctor.not_measured import NotMeasured
 from depthpde.errors import check_name
 
 Value = float | list[float]
@@ -180,6 +181,8 @@ def _number(value: float | None) -> float:
 def _plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
+    if isinstance(value, NotMeasured):
+        return {"not measured": value.reason}
     if isinstance(value, Mapping):
         return {key: _plain(each) for key, each in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):

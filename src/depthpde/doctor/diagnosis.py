@@ -7,12 +7,13 @@ A verdict is never more than its number: what was not measured has none, and is 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor, nn
 
+from depthpde.doctor.checks.design import NO_EXCUSE, design_symptoms
 from depthpde.doctor.checks.examination import examine
 from depthpde.doctor.conditions.condition import Condition, Symptom
 from depthpde.doctor.conditions.table import symptoms
@@ -201,7 +202,27 @@ def diagnose(
         trajectory = examine(
             trajectory, model, batch, family=family, stack=stack, reference=reference, checks=checks
         )
-    return judge(trajectory, thresholds)
+    said = judge(trajectory, thresholds)
+    doubtful = [each for each in said.conditions if each not in NO_EXCUSE]
+    if not checks or family is not None or not doubtful:
+        return said
+    floor = (thresholds or Thresholds.read()).entropy_floor
+    design = design_symptoms(model, batch, stack=stack, entropy_floor=floor)
+    verdicts = [
+        replace(each, grade=Grade.WATCH, by_design=True) if _is_design(each, design) else each
+        for each in said.verdicts
+    ]
+    return replace(said, verdicts=worst_first(verdicts))
+
+
+def _is_design(verdict: HealthVerdict, design: dict[str, Symptom]) -> bool:
+    """Tell whether a new model shows what is ill, in the same matrix where it is one."""
+    there = design.get(verdict.condition)
+    if verdict.grade is not Grade.ILL or there is None:
+        return False
+    if verdict.condition == Condition.EMPTY_WEIGHTS and there.where != verdict.symptom.where:
+        return False
+    return verdict.threshold.grade(there.value) is not Grade.HEALTHY
 
 
 def judge(trajectory: DepthProfile, thresholds: Thresholds | None = None) -> Diagnosis:
@@ -219,7 +240,7 @@ def judge(trajectory: DepthProfile, thresholds: Thresholds | None = None) -> Dia
             grade = limit.grade(sign.value)
             verdicts.append(HealthVerdict(condition, grade, sign, limit))
         else:
-            unmeasured[limit.row] = sign
+            unmeasured[limit.row] = sign.reason
     shown = {each.threshold.row for each in verdicts}
     unmeasured = {row: why for row, why in unmeasured.items() if row not in shown}
     for name, why in trajectory.missing.items():

@@ -22,12 +22,12 @@ from depthpde.measures.tokens import real_tokens
 
 
 def add_influence(
-    survey: Measurements, layers: dict[str, nn.Module], run: Callable[[], Any]
+    measurements: Measurements, layers: dict[str, nn.Module], run: Callable[[], Any]
 ) -> dict[str, Any]:
     """Measure what every diffusion layer moved, and what the end would be without them all.
 
     Args:
-        survey: Of the pass with the layers.
+        measurements: Of the pass with the layers.
         layers: The diffusion layers by name.
         run: Calls the model again.
 
@@ -35,7 +35,7 @@ def add_influence(
         Facts: the relative change at the end, and by what the network multiplied the moves.
     """
     moved, bounds = {}, {}
-    for name, (before, after, mask) in survey.passage.moved.items():
+    for name, (before, after, mask) in measurements.activations.moved.items():
         if before.ndim != 3 or before.shape != after.shape:
             continue
         change = coupling.insertion_change(before, after, mask)
@@ -43,14 +43,14 @@ def add_influence(
         moved[name] = float(torch.linalg.vector_norm(change))
         bounds[name] = math.nan if bound is None else float(torch.linalg.vector_norm(bound))
     if not moved:
-        survey.missing["coupling.moved"] = "no diffusion layer was called with a field"
+        measurements.missing["coupling.moved"] = "no diffusion layer was called with a field"
         return {}
     labels = list(moved)
-    survey.add("coupling.moved", "‖Du − u‖ at each layer", labels, list(moved.values()))
-    survey.add("coupling.bound", "2 n r √(2E) at each layer", labels, list(bounds.values()))
-    without = _end_without(survey, layers, run)
-    mask = survey.passage.valid_mask
-    end = real_tokens(survey.passage.fields()[-1], mask)
+    measurements.add("coupling.moved", "‖Du − u‖ at each layer", labels, list(moved.values()))
+    measurements.add("coupling.bound", "2 n r √(2E) at each layer", labels, list(bounds.values()))
+    without = _end_without(measurements, layers, run)
+    mask = measurements.activations.valid_mask
+    end = real_tokens(measurements.activations.fields()[-1], mask)
     change = torch.linalg.vector_norm(end - real_tokens(without, mask))
     total = math.sqrt(sum(each**2 for each in moved.values()))
     return {
@@ -60,16 +60,16 @@ def add_influence(
 
 
 def _end_without(
-    survey: Measurements, layers: dict[str, nn.Module], run: Callable[[], Any]
+    measurements: Measurements, layers: dict[str, nn.Module], run: Callable[[], Any]
 ) -> Tensor:
     handles = [
         layer.register_forward_hook(lambda layer, args, output: args[0])
         for layer in layers.values()
     ]
     try:
-        with watching(survey.anatomy, inside=False) as passage:
+        with watching(measurements.model_map, inside=False) as activations:
             run()
     finally:
         for handle in handles:
             handle.remove()
-    return passage.fields()[-1]
+    return activations.fields()[-1]

@@ -32,7 +32,7 @@ from depthpde.doctor.checks.motion import Motion
 from depthpde.doctor.diagnosis import Diagnosis, judge
 from depthpde.doctor.model_map import model_map
 from depthpde.doctor.probe import probe
-from depthpde.doctor.sample import Sample
+from depthpde.doctor.sample import Sample, SamplePoints
 from depthpde.doctor.thresholds import Grade, Thresholds
 from depthpde.errors import check_name, check_positive, check_range
 from depthpde.insertion.calling import check_has_weights
@@ -124,8 +124,9 @@ class Doctor:
         self.budget = None if budget is None else check_range("budget", budget, 1e-6, 1.0)
         check_not_compiled(model, "a doctor begins to watch")
         check_has_weights(model, "a doctor begins to watch")
-        self.anatomy = model_map(model, family)
-        self._motion, self._readings = Motion(self.anatomy), Motion(self.anatomy)
+        self.model_map = model_map(model, family)
+        self._motion, self._readings = Motion(self.model_map), Motion(self.model_map)
+        self._points = SamplePoints(self.model_map)
         self.family, self.thresholds, self.log = family, thresholds or Thresholds.read(), log
         self.path = None if path is None else Path(path)
         self.alarm: Alarm | None = None
@@ -221,7 +222,7 @@ class Doctor:
     def _listen(self, *, probing: bool) -> None:
         if self._sample is None:
             began = time.perf_counter()
-            self._sample, self._probing = Sample(self.anatomy), probing
+            self._sample, self._probing = Sample(self._points), probing
             self.spent += time.perf_counter() - began
 
     def _leave(self) -> None:
@@ -297,8 +298,8 @@ class Doctor:
         if "gradient.amplification" in gradients:
             del missing["gradient"]
         facts, moves = self._motion.look(self.update)
-        facts["weights"] = inspect_weights(self.anatomy)
-        facts["frozen"] = inspect_learning(self.anatomy)
+        facts["weights"] = inspect_weights(self.model_map)
+        facts["frozen"] = inspect_learning(self.model_map)
         trajectory = replace(
             trajectory,
             series=trajectory.series | gradients | moves,

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from depthpde.doctor.not_measured import NotMeasured
+
 
 def training_loss(output: Any, labels: Tensor | None, loss: Callable[..., Tensor] | None) -> Tensor:
     """Give the loss of an output: by the caller's function, the model's own, or cross-entropy.
@@ -41,17 +43,17 @@ def training_loss(output: Any, labels: Tensor | None, loss: Callable[..., Tensor
 
 def gradients_of(
     loss: Tensor, model: nn.Module, nodes: dict[int, Tensor]
-) -> tuple[dict[int, Tensor], dict[str, Tensor | None]] | str:
+) -> tuple[dict[int, Tensor], dict[str, Tensor | None]] | NotMeasured:
     """Return the gradients on the stream and of the weights, or why there are none.
 
     ``.grad`` of no weight is touched.
     """
     if not loss.requires_grad:
-        return "the loss does not depend on anything that learns"
+        return NotMeasured("the loss does not depend on anything that learns")
     weights = {name: each for name, each in model.named_parameters() if each.requires_grad}
     wanted = {depth: node for depth, node in nodes.items() if node.requires_grad}
     if len(wanted) < len(nodes):
-        return "the stream does not let gradients through"
+        return NotMeasured("the stream does not let gradients through")
     found = torch.autograd.grad(loss, (*wanted.values(), *weights.values()), allow_unused=True)
     stream = {
         depth: torch.zeros_like(node) if gradient is None else gradient

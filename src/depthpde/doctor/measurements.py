@@ -1,4 +1,4 @@
-"""Survey: from what passed by to labelled series, group by group.
+"""Measurements: from what passed by to labelled series, group by group.
 
 drift · rank · energy        of the stream, by depth
 attention · coupling         of the weights, by block
@@ -21,6 +21,7 @@ from depthpde.doctor.activations import Activations
 from depthpde.doctor.attention_weights import AttentionWeights, attention_weights
 from depthpde.doctor.depth_profile import DepthSeries, Value, block_labels, depth_labels
 from depthpde.doctor.model_map import ModelMap
+from depthpde.doctor.not_measured import NotMeasured
 from depthpde.layers.interaction import Attention
 from depthpde.measures import attention, coupling, drift, energy, lyapunov, rank, spectrum
 from depthpde.measures.tokens import mean_over_batch, real_field, real_tokens
@@ -58,21 +59,23 @@ class Measurements:
     """Measures of one pass, as they come in, and what could not be had.
 
     Args:
-        anatomy: The model.
-        passage: What passed by.
+        model_map: The model.
+        activations: What passed by.
         light: Leave out what is dear and no verdict needs: CKA, effective rank, clusters.
     """
 
-    def __init__(self, anatomy: ModelMap, passage: Activations, *, light: bool = False) -> None:
-        self.anatomy, self.passage, self.light = anatomy, passage, light
+    def __init__(
+        self, model_map: ModelMap, activations: Activations, *, light: bool = False
+    ) -> None:
+        self.model_map, self.activations, self.light = model_map, activations, light
         self.series: dict[str, DepthSeries] = {}
         self.missing: dict[str, str] = {}
-        self.depths = depth_labels(len(anatomy.blocks))
-        self.blocks = block_labels(len(anatomy.blocks))
+        self.depths = depth_labels(len(model_map.blocks))
+        self.blocks = block_labels(len(model_map.blocks))
 
     def take(self, groups: Collection[str]) -> Measurements:
         """Measure the requested groups; one that cannot be is named, with the reason."""
-        fields, mask = self.passage.fields(), self.passage.valid_mask
+        fields, mask = self.activations.fields(), self.activations.valid_mask
         attention_weights = [each for each in ("attention", "coupling") if each in groups]
         parts: dict[str, tuple[bool, Callable[[], None]]] = {
             "drift": ("drift" in groups, lambda: self._drift(fields, mask)),
@@ -105,7 +108,7 @@ class Measurements:
     def _drift(self, fields: list[Field], mask: Mask | None) -> None:
         compared: dict[str, tuple[drift.Comparison, str]] = {
             "cosine": (drift.cosine, "cosine"),
-            "centred_cosine": (drift.centred_cosine, "cosine, means taken away,"),
+            "centred_cosine": (drift.centred_cosine, "centred cosine"),
         }
         if not self.light:
             compared["cka"] = (drift.linear_cka, "linear CKA")
@@ -118,7 +121,7 @@ class Measurements:
             )
         moved = drift.between_layers(drift.displacement, fields, mask)
         self.add("drift.displacement", "‖u_l − u_{l−1}‖ / ‖u_{l−1}‖", self.blocks, _means(moved))
-        parts = (("attention", self.passage.interaction), ("ffn", self.passage.reaction))
+        parts = (("attention", self.activations.interaction), ("ffn", self.activations.reaction))
         for name, increments in parts:
             if len(increments) == len(self.blocks):
                 shares = [
@@ -153,7 +156,7 @@ class Measurements:
             self.add(
                 f"energy.{name}", words, self.depths, _means([measure(u, mask) for u in fields])
             )
-        layers = energy.diffusion_layers(self.anatomy.model)
+        layers = energy.diffusion_layers(self.model_map.model)
         if layers:
             margins = [energy.cfl_margin(layer) for layer in layers.values()]
             self.add("energy.cfl_margin", "1 − max r / r_stable", list(layers), margins)
@@ -163,9 +166,9 @@ class Measurements:
         rows: dict[str, list[Any]] = {name: [] for name in names}
         before: Tensor | None = None
         for k in range(len(self.blocks)):
-            found = attention_weights(self.anatomy, self.passage, k)
-            if isinstance(found, str):
-                self.missing["attention"] = self.missing["coupling.frozen"] = found
+            found = attention_weights(self.model_map, self.activations, k)
+            if isinstance(found, NotMeasured):
+                self.missing["attention"] = self.missing["coupling.frozen"] = found.reason
                 return
             rows["entropy"].append(_per_head(attention.entropy(found.weights, found.seen)))
             gap = attention.doubly_stochastic_gap(found.weights, found.valid_mask)
@@ -204,7 +207,7 @@ class Measurements:
             rows["twin"].append(attention.nearest_head(found.weights).tolist())
         if found.logits is not None:
             rows["logit"].append(found.logits.tolist())
-        made = self.passage.inside.get(k, {}).get("heads")
+        made = self.activations.inside.get(k, {}).get("heads")
         if made is not None and made.shape[-1] % found.weights.shape[1] == 0:
             tokens = real_tokens(made, found.valid_mask).reshape(
                 -1, found.weights.shape[1], made.shape[-1] // found.weights.shape[1]
@@ -217,8 +220,8 @@ class Measurements:
         return mean_over_batch(coupling.frozen_coupling(found.weights, u[:few], found.valid_mask))
 
     def _nonlinear(self, fields: list[Field]) -> None:
-        mask, found = self.passage.valid_mask, []
-        for block, u in zip(self.anatomy.blocks, fields, strict=False):
+        mask, found = self.activations.valid_mask, []
+        for block, u in zip(self.model_map.blocks, fields, strict=False):
             if not isinstance(block.parts, OwnBlock):
                 self.missing["coupling.nonlinear"] = (
                     "attention of another library cannot be called alone on another field"
@@ -236,7 +239,7 @@ class Measurements:
         self.add("spectrum.bands", words, self.depths, shares)
 
     def _transfer(self) -> None:
-        layers = energy.diffusion_layers(self.anatomy.model)
+        layers = energy.diffusion_layers(self.model_map.model)
         linear = {
             name: layer
             for name, layer in layers.items()
@@ -247,7 +250,7 @@ class Measurements:
         if layers and not linear:
             self.missing["spectrum.transfer"] = "no diffusion layer is linear along one dimension"
         if linear:
-            device = self.passage.stream[0].device
+            device = self.activations.stream[0].device
             omega = torch.linspace(0.0, math.pi, NUM_FREQUENCIES, device=device)
             gains = [
                 spectrum.transfer(each, omega).mean(dim=1).tolist() for each in linear.values()
@@ -258,11 +261,12 @@ class Measurements:
     def _weights(self) -> None:
         pairs: dict[str, list[Value]] = {"qk": [], "ov": [], "ffn": []}
         for k in range(len(self.blocks)):
-            heads = self.anatomy.heads(k)
+            heads = self.model_map.heads(k)
             weights = {
-                part: self.anatomy.projection(k, part) for part in ("query", "key", "value", "out")
+                part: self.model_map.projection(k, part)
+                for part in ("query", "key", "value", "out")
             }
-            reaction = self.anatomy.reaction_weights(k)
+            reaction = self.model_map.reaction_weights(k)
             known = [each for each in (*weights.values(), *reaction) if each is not None]
             if any(each.numel() > LARGEST_MATRIX for each in known):
                 self.missing["spectrum.weights"] = (
@@ -287,7 +291,7 @@ class Measurements:
 
     def _lyapunov(self, fields: list[Field], mask: Mask | None) -> None:
         """Carry tangents through the blocks of a few sequences."""
-        own = [each.parts for each in self.anatomy.blocks if isinstance(each.parts, OwnBlock)]
+        own = [each.parts for each in self.model_map.blocks if isinstance(each.parts, OwnBlock)]
         pairs = sum(block.attention.heads for block in own) * fields[0].shape[1] ** 2
         few = min(MOST_TANGENTS, TANGENT_BUDGET // max(pairs, 1))
         why = ""

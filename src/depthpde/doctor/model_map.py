@@ -1,4 +1,4 @@
-"""Anatomy: where the blocks of a model are, and where each of their parts can be seen.
+"""ModelMap: where the blocks of a model are, and where each of their parts can be seen.
 
 Our own models and every family that `insertion` knows, described in the same terms. Where
 the queries and keys of a family are is defined here.
@@ -27,6 +27,7 @@ from depthpde.insertion.family import (
     has,
     into,
     out_of,
+    tells,
 )
 from depthpde.insertion.hooks.container import PREFIX
 from depthpde.insertion.layout import FieldLayout
@@ -104,7 +105,11 @@ class ModelMap:
     @property
     def causal(self) -> bool | None:
         """Whether a site must not see its future; None where it is not known."""
-        own = self.family.is_causal(self.blocks[0].parts)
+        parts = self.blocks[0].parts
+        # insertion takes a block that does not say so for causal, to be safe; here that would
+        # claim a leak of an encoder
+        silent = isinstance(self.family.causal, str) and not tells(parts, self.family.causal)
+        own = None if silent else self.family.is_causal(parts)
         inserted = getattr(self.model, PREFIX, None)
         return own if inserted is None or own is not None else bool(inserted.causal)
 

@@ -26,6 +26,7 @@ from depthpde.doctor.influence import add_influence
 from depthpde.doctor.loss import gradients_of, logits_of, training_loss
 from depthpde.doctor.measurements import GROUPS, ON_REQUEST, Measurements
 from depthpde.doctor.model_map import ModelMap, model_map
+from depthpde.doctor.not_measured import NotMeasured
 from depthpde.errors import check_flag, check_name, shown
 from depthpde.insertion.calling import (
     arguments,
@@ -44,8 +45,9 @@ from depthpde.measures.tokens import real_tokens
 
 Batch = Tensor | tuple[Any, ...] | Mapping[str, Any]
 Loss = Callable[..., Tensor]
-LARGE = 2 * 10**7
-"""Parameters from which on causality is tried twice instead of five times."""
+LARGE, TOLERANCE = 2 * 10**7, 1e-5
+"""Parameters from which on causality is tried twice instead of five times, and what may be rounding
+there: no weights in float64 are made."""
 MASSIVE = 100
 """Times the median channel from which on a channel counts as massive."""
 
@@ -112,34 +114,41 @@ def probe(
         context.callback(fast_paths_off())
         context.enter_context(quiet(model))
         with torch.set_grad_enabled(with_gradients):
-            plain = call_model(model, args, named) if check else None
-            with watching(body, keep_graph=with_gradients, layers=layers) as passage:
+            # detached at once: its graph would be a second set of activations
+            plain = _tensors(call_model(model, args, named)) if check else None
+            with watching(body, keep_graph=with_gradients, layers=layers) as activations:
                 output = call_model(model, args, named)
-                _check_seen(body, passage)
-                survey = Measurements(body, passage, light=light)
+                _check_seen(body, activations)
+                measurements = Measurements(body, activations, light=light)
                 if with_gradients:
                     value = training_loss(output, labels, loss)
-                    _add_gradients(survey, value)
+                    _add_gradients(measurements, value)
             faithful = same_outputs(plain, output) if check else None
-        survey.take(groups)
-        facts = _facts(passage, args, named) | _of_output(output, passage.valid_mask)
+        measurements.take(groups)
+        facts = _facts(activations, args, named) | _of_output(output, activations.valid_mask)
         if with_gradients:
             facts["loss"] = float(value.detach())
-        if "energy.dirichlet" in survey.series:
-            facts["energy_rises"] = energy.rises(survey.series["energy.dirichlet"].finite())
+        if "energy.dirichlet" in measurements.series:
+            facts["energy_rises"] = energy.rises(measurements.series["energy.dirichlet"].finite())
         if layers and "coupling" in groups:
             run = partial(call_model, model, args, named)
             facts |= (
-                survey.attempt("coupling.moved", partial(add_influence, survey, layers, run)) or {}
+                measurements.attempt(
+                    "coupling.moved", partial(add_influence, measurements, layers, run)
+                )
+                or {}
             )
         if baseline:
-            survey.attempt("baseline", partial(add_baseline, survey, args, named, groups))
+            measurements.attempt(
+                "baseline", partial(add_baseline, measurements, args, named, groups)
+            )
         if causality:
             large = sum(each.numel() for each in model.parameters()) > LARGE
-            _add_leak(survey, facts, args, named, trials=1 if light else 2 if large else 5)
+            _add_leak(measurements, facts, args, named, trials=1 if light else 2 if large else 5,
+                      tolerance=TOLERANCE if large else 0.0)  # fmt: skip
     if not with_gradients:
-        survey.missing["gradient"] = "no loss given: pass labels= or a loss function"
-    return _trajectory(survey, facts, faithful, began)
+        measurements.missing["gradient"] = "no loss given: pass labels= or a loss function"
+    return _trajectory(measurements, facts, faithful, began)
 
 
 def takes_labels(model: nn.Module) -> bool:
@@ -168,32 +177,36 @@ def _tensors(output: Any) -> list[Tensor]:
     return []
 
 
-def _check_seen(body: ModelMap, passage: Activations) -> None:
-    if len(passage.stream) != len(body.blocks) + 1:
+def _check_seen(body: ModelMap, activations: Activations) -> None:
+    if len(activations.stream) != len(body.blocks) + 1:
         raise ValueError(
             f"`model` must run its {len(body.blocks)} blocks when it is called, but "
-            f"{len(passage.stream)} of {len(body.blocks) + 1} depths were seen; pass the part that "
-            "runs, such as model.encoder, or describe it with family=…"
+            f"{len(activations.stream)} of {len(body.blocks) + 1} depths were seen; pass the "
+            "part that runs, such as model.encoder, or describe it with family=…"
         )
-    mask = passage.valid_mask
+    mask = activations.valid_mask
     if mask is not None and not mask.any():
         raise ValueError("`batch` must hold at least one real token, got padding alone")
 
 
-def _add_gradients(survey: Measurements, loss: Tensor) -> None:
-    body, passage = survey.anatomy, survey.passage
-    found = gradients_of(loss, body.model, passage.nodes)
-    if isinstance(found, str):
-        survey.missing["gradient"] = found
+def _add_gradients(measurements: Measurements, loss: Tensor) -> None:
+    body, activations = measurements.model_map, measurements.activations
+    found = gradients_of(loss, body.model, activations.nodes)
+    if isinstance(found, NotMeasured):
+        measurements.missing["gradient"] = found.reason
         return
     stream, weights = found
     fields = [body.layout().field(stream[depth]) for depth in sorted(stream)]
-    norms = gradient.stream_norms(fields, passage.valid_mask)
-    survey.add("gradient.stream", "‖∂loss/∂u‖", survey.depths, norms.tolist())
-    amplified = gradient.amplification(fields, passage.valid_mask)
-    survey.add("gradient.amplification", "‖g_l‖ / ‖g_L‖", survey.depths, amplified.tolist())
+    norms = gradient.stream_norms(fields, activations.valid_mask)
+    measurements.add("gradient.stream", "‖∂loss/∂u‖", measurements.depths, norms.tolist())
+    amplified = gradient.amplification(fields, activations.valid_mask)
+    measurements.add(
+        "gradient.amplification", "‖g_l‖ / ‖g_L‖", measurements.depths, amplified.tolist()
+    )
     groups = gradient.norms_by_group(weights, block_of(body))
-    survey.add("gradient.weights", "‖∂loss/∂w‖ of each part", list(groups), list(groups.values()))
+    measurements.add(
+        "gradient.weights", "‖∂loss/∂w‖ of each part", list(groups), list(groups.values())
+    )
 
 
 def block_of(body: ModelMap) -> Callable[[str], str]:
@@ -205,17 +218,19 @@ def block_of(body: ModelMap) -> Callable[[str], str]:
     return lambda name: names.get(name) or name.split(".")[0]
 
 
-def _facts(passage: Activations, args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
-    kind = passage.stream[0].dtype
+def _facts(
+    activations: Activations, args: tuple[Any, ...], named: dict[str, Any]
+) -> dict[str, Any]:
+    kind = activations.stream[0].dtype
     facts: dict[str, Any] = {
-        "dim": passage.stream[0].shape[2],
+        "dim": activations.stream[0].shape[2],
         "dtype": str(kind).removeprefix("torch."),
         "format_max": torch.finfo(kind).max,
     }
-    mask = passage.valid_mask
-    middle = real_tokens(passage.stream[len(passage.stream) // 2], mask).abs().amax(dim=0)
+    mask = activations.valid_mask
+    middle = real_tokens(activations.stream[len(activations.stream) // 2], mask).abs().amax(dim=0)
     facts["massive_channels"] = int((middle > MASSIVE * middle.median()).sum())
-    for depth, u in sorted(passage.stream.items()):
+    for depth, u in sorted(activations.stream.items()):
         real = u if mask is None else u[mask]
         if not real.isfinite().all():
             facts["not_finite"] = depth
@@ -262,17 +277,18 @@ def _is_constant(values: Iterable[Any], mask: Tensor | None) -> bool:
 
 
 def _add_leak(
-    survey: Measurements,
+    measurements: Measurements,
     facts: dict[str, Any],
     args: tuple[Any, ...],
     named: dict[str, Any],
     trials: int,
+    tolerance: float,
 ) -> None:
     """Try whether the future leaks; where nothing is declared, find out which it is."""
-    body = survey.anatomy
+    body = measurements.model_map
     if body.causal is False:
         return
-    batch, length = survey.passage.stream[0].shape[:2]
+    batch, length = measurements.activations.stream[0].shape[:2]
     first = body.layout() is not FieldLayout.LBC
 
     def few(value: Any) -> Any:
@@ -284,9 +300,11 @@ def _add_leak(
         name: few(each) for name, each in named.items() if name != "labels"
     }
     try:
-        report = check_causality(body.model, inputs, length_axis=1 if first else 0, trials=trials)
+        report = check_causality(
+            body.model, inputs, length_axis=1 if first else 0, trials=trials, tolerance=tolerance
+        )
     except ValueError as error:
-        survey.missing["causality"] = str(error)
+        measurements.missing["causality"] = str(error)
         return
     facts["found_causal"] = not report.leaks
     if body.causal is None and report.leaks:
@@ -296,11 +314,11 @@ def _add_leak(
 
 
 def _trajectory(
-    survey: Measurements, facts: dict[str, Any], faithful: bool | None, began: float
+    measurements: Measurements, facts: dict[str, Any], faithful: bool | None, began: float
 ) -> DepthProfile:
-    body, passage = survey.anatomy, survey.passage
-    batch, length = passage.stream[0].shape[:2]
-    mask = passage.valid_mask
+    body, activations = measurements.model_map, measurements.activations
+    batch, length = activations.stream[0].shape[:2]
+    mask = activations.valid_mask
     tokens = batch * length if mask is None else int(mask.sum())
     alone = 0 if mask is None else int((~mask.any(dim=1)).sum())
     notes = []
@@ -311,14 +329,16 @@ def _trajectory(
         )
     if alone:
         notes.append(f"{alone} of {batch} sequences are padding alone and were left out")
-    entropies = survey.series.get("attention.entropy")
-    looked = passage.inside.get(0, {}).get("query")
+    entropies = measurements.series.get("attention.entropy")
+    looked = activations.inside.get(0, {}).get("query")
     if entropies is not None and isinstance(looked, Tensor) and looked.shape[0] < batch:
         notes.append(f"attention was measured on {looked.shape[0]} of {batch} sequences")
     if faithful is not None:
         facts["repeats"] = faithful
     if faithful is None:
-        survey.missing["self-check"] = "the model's output holds no tensor, or none was requested"
+        measurements.missing["self-check"] = (
+            "the model's output holds no tensor, or none was requested"
+        )
     if faithful is False:
         notes.append(
             "the probed outputs differ from the unprobed: the model does not repeat itself"
@@ -338,8 +358,8 @@ def _trajectory(
         causal=bool(facts.get("found_causal", False) if body.causal is None else body.causal),
         seconds=time.perf_counter() - began,
         faithful=faithful,
-        series=survey.series,
-        missing=survey.missing,
+        series=measurements.series,
+        missing=measurements.missing,
         notes=tuple(notes),
         facts=facts,
     )

@@ -23,25 +23,40 @@ from depthpde.doctor.probe import block_of
 from depthpde.insertion.recorder import Given
 
 
+class SamplePoints:
+    """Where a training pass is listened to, found once: every sample would walk the model again.
+
+    Args:
+        model_map: The model.
+    """
+
+    def __init__(self, model_map: ModelMap) -> None:
+        self.model_map = model_map
+        self.holders = _holders(model_map)
+        self.group = block_of(model_map)
+        self.weights = dict(model_map.model.named_parameters())
+
+
 class Sample:
     """Listens to the next training pass.
 
     Args:
-        anatomy: The model.
+        points: Where it listens.
     """
 
-    def __init__(self, anatomy: ModelMap) -> None:
-        self.anatomy = anatomy
+    def __init__(self, points: SamplePoints) -> None:
+        self.points, self.model_map = points, points.model_map
+        model_map = points.model_map
         self.call: tuple[nn.Module, Given] | None = None
         self.sites = (0, 0)
         self._stream: dict[int, Tensor] = {}
         self._weights: dict[str, Tensor] = {}
         self._sizes: dict[int, Tensor] = {}
         self._stack = ExitStack()
-        recorder = self._stack.enter_context(listening(anatomy, self._hear))
-        for module in _holders(anatomy):
+        recorder = self._stack.enter_context(listening(model_map, self._hear))
+        for module in points.holders:
             recorder.on_call(module, partial(self._note, module))
-        for name, weight in anatomy.model.named_parameters():
+        for name, weight in points.weights.items():
             if weight.requires_grad:
                 hook = weight.register_post_accumulate_grad_hook(  # type: ignore[no-untyped-call]
                     _norm_of(self._weights, name)
@@ -54,7 +69,7 @@ class Sample:
 
     def gradients(self) -> dict[str, DepthSeries]:
         """Return the recorded gradients as series; empty where no backward pass ran."""
-        blocks = len(self.anatomy.blocks)
+        blocks = len(self.model_map.blocks)
         found = {}
         if len(self._stream) == blocks + 1:
             norms = [float(self._stream[depth]) for depth in range(blocks + 1)]
@@ -67,8 +82,8 @@ class Sample:
                 "gradient.amplification", "‖g_l‖ / ‖g_L‖", labels, tuple(n / last for n in norms)
             )
         if self._weights:
-            group, squares = block_of(self.anatomy), dict[str, float]()
-            for name, _ in self.anatomy.model.named_parameters():
+            group, squares = self.points.group, dict[str, float]()
+            for name in self.points.weights:
                 if name in self._weights:
                     square = float(self._weights[name]) ** 2
                     squares[group(name)] = squares.get(group(name), 0.0) + square
@@ -98,7 +113,7 @@ class Sample:
 
     def _hear(self, depth: int, u: Tensor) -> None:
         if depth == 0 and self.sites == (0, 0):  # of the call that was noted, not of later ones
-            shape = self.anatomy.layout().field(u).shape
+            shape = self.model_map.layout().field(u).shape
             self.sites = (shape[0], shape[1])
         if depth not in self._sizes:
             self._sizes[depth] = vector_norm(u.detach(), dtype=torch.float32)
@@ -123,12 +138,12 @@ def _norm_of(into: dict[str, Tensor], name: str) -> Any:
     return hook
 
 
-def _holders(anatomy: ModelMap) -> list[nn.Module]:
+def _holders(model_map: ModelMap) -> list[nn.Module]:
     """List the modules that hold every block; the first that is called is the one to call again."""
-    blocks = {id(block.scope) for block in anatomy.blocks}
+    blocks = {id(block.scope) for block in model_map.blocks}
     return [
         module
-        for module in anatomy.model.modules()
+        for module in model_map.model.modules()
         if blocks <= {id(each) for each in module.modules()} and _can_be_called(module)
     ]
 

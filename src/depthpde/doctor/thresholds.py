@@ -132,7 +132,7 @@ def register_condition(name: str, measure: Measure, threshold: Threshold) -> Non
 
     Args:
         name: What is wrong, as it stands in `Diagnosis.conditions`.
-        measure: Takes a `DepthProfile`; gives a `Symptom`, a sentence why there is none, or None
+        measure: Takes a `DepthProfile`; gives a `Symptom`, `NotMeasured` with the reason, or None
             where the condition does not concern the model.
         threshold: From which number on it is watched and ill, and what to do.
     """

@@ -21,6 +21,8 @@ class HealthVerdict:
     grade: Grade
     symptom: Symptom
     threshold: Threshold
+    by_design: bool = False
+    """Whether a new model of the same class of a library shows it too: then it is watched."""
 
     @property
     def value(self) -> float:
@@ -30,7 +32,8 @@ class HealthVerdict:
     @property
     def evidence(self) -> str:
         """What was found, in one sentence."""
-        return self.symptom.evidence
+        tail = "; a new model of this class shows it too: its design" * self.by_design
+        return f"{self.symptom.evidence}{tail}"
 
     @property
     def component(self) -> str:
@@ -52,7 +55,8 @@ class HealthVerdict:
 
         1 + log(value / watch) / log(ill / watch),    linear where a limit is not positive
         """
-        return severity(self.threshold, self.value)
+        found = severity(self.threshold, self.value)
+        return min(1.0, found) if self.by_design else found
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON, with the limits the grade rests on."""
@@ -62,8 +66,9 @@ class HealthVerdict:
             "row": limit.row,
             "grade": self.grade.value,
             "value": self.value if math.isfinite(self.value) else None,
-            "evidence": self.evidence,
+            "evidence": self.symptom.evidence,
             "where": self.symptom.where,
+            "by_design": self.by_design,
             "component": self.component,
             "severity": round(self.severity, 4),
             "sign": limit.sign,
@@ -83,7 +88,9 @@ class HealthVerdict:
         limit = Threshold(healthy=(low, high), **{name: plain[name] for name in names})
         value = math.inf if plain["value"] is None else plain["value"]
         symptom = Symptom(value, plain["evidence"], plain["where"], plain["component"])
-        return cls(plain["condition"], Grade(plain["grade"]), symptom, limit)
+        return cls(
+            plain["condition"], Grade(plain["grade"]), symptom, limit, bool(plain.get("by_design"))
+        )
 
 
 def worst_first(verdicts: Sequence[HealthVerdict]) -> tuple[HealthVerdict, ...]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from depthpde.errors import check_flag, check_name, shown
+from depthpde.errors import check_flag, check_name, check_range, shown
 from depthpde.insertion.calling import check_batch, check_has_weights
 from depthpde.insertion.compiled import check_not_compiled
 from depthpde.isolation.batch import given_values, read_batch
@@ -24,6 +24,7 @@ def audit(
     causal: bool | None = None,
     questions: Sequence[str] | None = None,
     segments: str | None = None,
+    tolerance: float = 0.0,
 ) -> AuditReport:
     """Ask six questions of a model: what reaches what it must not, and through which module.
 
@@ -42,6 +43,8 @@ def audit(
             flag says, and where that says nothing a site that sees its future is by design.
         questions: Names of those to ask; all by default.
         segments: The argument that numbers packed documents, if it has an unusual name.
+        tolerance: How far an output may move, relative to its size; 0 allows rounding alone, which
+            float64 tells apart. With 1e-5 a large float32 model needs no weights in float64.
 
     >>> model = dp.LanguageModel(dp.ModelConfig(dim=16, blocks=1, vocabulary=9, length=12))
     >>> report = dp.audit(model, torch.randint(9, (2, 12)), causal=True)
@@ -56,6 +59,7 @@ def audit(
     names = [check_name("questions", each, QUESTIONS) for each in questions or QUESTIONS]
     if causal is not None:
         check_flag("causal", causal)
+    check_range("tolerance", tolerance, 0.0, 1.0)
     check_not_compiled(model, "it is audited")
     check_has_weights(model, "it is audited")
     check_batch(model, given_values(batch), name="batch")
@@ -65,5 +69,5 @@ def audit(
     meant = declared_causal(model) if causal is None else causal
     with opened(model, read, causal=meant, segments=segments) as subject:
         subject.check_numbers()
-        answers = tuple(answer(QUESTIONS[name], subject) for name in names)
+        answers = tuple(answer(QUESTIONS[name], subject, tolerance=tolerance) for name in names)
     return AuditReport(model=type(model).__name__, answers=answers)

@@ -52,12 +52,13 @@ class Move:
     """The same call in the other run."""
 
 
-def answer(question: Question, subject: AuditSubject) -> Answer:
+def answer(question: Question, subject: AuditSubject, *, tolerance: float = 0.0) -> Answer:
     """Run the trials of a question until one leaks.
 
     Args:
         question: One of the table.
         subject: The model and its batch.
+        tolerance: How far an output may move, whatever moves it.
     """
     why = question.excuse(subject)
     if why:
@@ -65,7 +66,7 @@ def answer(question: Question, subject: AuditSubject) -> Answer:
     notes, seen, designed = [], [], None
     for trial in question.trials(subject):
         try:
-            move = examine(subject, trial)
+            move = examine(subject, trial, tolerance=tolerance)
         except ValueError as error:
             notes.append(f"{trial.what}: {_reason(error)}")
             continue

@@ -13,6 +13,7 @@ from typing import Any
 from depthpde.doctor.conditions.condition import Symptom
 from depthpde.doctor.conditions.table import symptoms
 from depthpde.doctor.depth_profile import DepthProfile, DepthSeries, block_labels, depth_labels
+from depthpde.doctor.not_measured import NotMeasured
 from depthpde.doctor.thresholds import OWN, Grade, Thresholds
 from depthpde.records.probes import read_probe
 from depthpde.records.record import Record
@@ -38,9 +39,9 @@ def probe_verdict(record: Record) -> DoctorEntry:
     ]
     sign, tone = LOOKS[UNMEASURED]
     verdicts += [
-        ShownVerdict(UNMEASURED, sign, tone, str(condition), each)
+        ShownVerdict(UNMEASURED, sign, tone, str(condition), each.reason)
         for condition, each in found.items()
-        if isinstance(each, str)
+        if isinstance(each, NotMeasured)
     ]
     return DoctorEntry(update, tuple(verdicts))
 
@@ -68,8 +69,8 @@ def _profile(record: Record) -> DepthProfile:
     )  # fmt: skip
 
 
-def _evidence(found: Symptom | str) -> str:
-    return found.evidence if isinstance(found, Symptom) else found
+def _evidence(found: Symptom | NotMeasured) -> str:
+    return found.evidence if isinstance(found, Symptom) else found.reason
 
 
 @cache

@@ -9,7 +9,6 @@ import torch
 from depthpde.doctor.checks.components import component_of, component_of_weight
 from depthpde.doctor.checks.inspection import inspect_weights
 from depthpde.doctor.checks.motion import Motion
-from depthpde.doctor.checks.start import start_facts
 from depthpde.doctor.conditions.condition import Condition
 from depthpde.doctor.diagnosis import diagnose
 from depthpde.doctor.model_map import model_map
@@ -290,10 +289,6 @@ def test_a_new_head_on_blocks_that_learned_is_watched_and_ill_at_chance():
     assert verdict_of(patient, Condition.UNTRAINED).grade.value == "watch"
     said = diagnose(patient.model, patient.batch, labels=patient.labels, baseline=False)
     assert Condition.UNTRAINED in said.conditions
-
-
-def test_a_class_that_cannot_be_made_anew_has_no_sizes_to_compare():
-    assert start_facts(model_map(torch_encoder(CASE, norm_first=True).model)) is None
 
 
 def test_what_attention_holds_itself_is_q_k_v_and_a_table_of_sites_positions():

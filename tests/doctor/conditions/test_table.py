@@ -11,6 +11,7 @@ from depthpde.doctor.conditions.condition import Condition, Symptom
 from depthpde.doctor.conditions.table import CONDITIONS, symptoms
 from depthpde.doctor.depth_profile import DepthProfile, DepthSeries
 from depthpde.doctor.diagnosis import judge
+from depthpde.doctor.not_measured import NotMeasured
 from depthpde.doctor.thresholds import OWN, Threshold, Thresholds, register_condition
 from depthpde.doctor.verdict import severity
 
@@ -117,7 +118,7 @@ def test_a_stream_explodes_where_three_blocks_show_it():
     found = symptoms(replace(whole, series={**whole.series, "energy.size": sizes}))
     assert found[Condition.STREAM].value == pytest.approx(4.0)
     assert Thresholds.read().of[Condition.STREAM].grade(4.0).value == "ill"
-    assert "three blocks" in symptoms(whole)[Condition.STREAM]
+    assert "three blocks" in symptoms(whole)[Condition.STREAM].reason
 
 
 def test_massive_activations_and_sinks_are_watched_and_are_no_collapse():
@@ -186,8 +187,8 @@ def test_what_is_not_measured_says_why():
         facts={"dim": 4},
     )
     found = symptoms(bare)
-    assert found[Condition.LOGITS] == "no heads"
-    assert isinstance(found[Condition.EMPTY_WEIGHTS], str)
+    assert found[Condition.LOGITS] == NotMeasured("no heads")
+    assert isinstance(found[Condition.EMPTY_WEIGHTS], NotMeasured)
     assert Condition.CACHE not in found
 
 
@@ -199,3 +200,13 @@ def test_every_condition_has_advice_and_a_section_that_explains_it():
         assert len(limit.advice) > 20, condition
         assert limit.why in anchors, condition
     assert len(heads) >= 10
+
+
+def test_a_condition_that_gives_a_bare_reason_is_refused_by_name():
+    limit = Threshold(row="x", sign="x", worse="high", watch=1.0, ill=2.0, advice="x")
+    register_condition("of a sentence", lambda seen: "no reason", limit)
+    try:
+        with pytest.raises(ValueError, match=r"'of a sentence'.*NotMeasured"):
+            symptoms(made())
+    finally:
+        del CONDITIONS["of a sentence"], OWN["of a sentence"]

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from depthpde.doctor.activations import Activations, watching
 from depthpde.doctor.attention_weights import attention_weights, bias_of, split_heads
 from depthpde.doctor.model_map import ModelMap
+from depthpde.doctor.not_measured import NotMeasured
 from depthpde.insertion.calling import call_model
 from depthpde.measures.attention import seen_pairs
 
@@ -77,13 +78,13 @@ def explain_alone(
         args: What it is called with.
         named: And what by name.
     """
-    with watching(body) as passage:
+    with watching(body) as activations:
         call_model(body.model, args, named)
     for block in range(len(body.blocks)):
-        if isinstance(attention_weights(body, passage, block), str):
-            kept = passage.inside.get(block, {})
+        if isinstance(attention_weights(body, activations, block), NotMeasured):
+            kept = activations.inside.get(block, {})
             made = kept.get("out", kept.get("heads"))
-            found = None if made is None else _match(body, passage, block, made)
+            found = None if made is None else _match(body, activations, block, made)
             if found is None:
                 return None
             return {"text": found[0], "component": found[1], "where": f"block {block + 1}"}
@@ -104,11 +105,15 @@ def _block_of(body: ModelMap, module: str) -> int:
 
 
 def _match(
-    body: ModelMap, passage: Activations, block: int, made: Tensor
+    body: ModelMap, activations: Activations, block: int, made: Tensor
 ) -> tuple[str, str] | None:
     """Find the change that makes the heads that were seen of the queries, keys and values."""
-    known = passage.inside[block]
-    valid = passage.valid_mask if passage.valid_mask is None else passage.valid_mask[: len(made)]
+    known = activations.inside[block]
+    valid = (
+        activations.valid_mask
+        if activations.valid_mask is None
+        else activations.valid_mask[: len(made)]
+    )
     query, key, value = split_heads(body, known, block)
     groups = query.shape[1] // key.shape[1]
     key, value = (each.repeat_interleave(groups, dim=1) for each in (key, value))

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from depthpde.doctor.checks.attention_change import explain_attention
 from depthpde.doctor.checks.components import component_of, component_of_weight
 from depthpde.doctor.model_map import ModelMap, model_map
+from depthpde.doctor.not_measured import NotMeasured
 from depthpde.insertion.calling import call_model
 from depthpde.insertion.recorder import argument_names
 from depthpde.isolation.trace import ModuleCall, tracing
@@ -45,9 +46,9 @@ def compare(
     """
     found = _other_parts(body, reference)
     if found is not None:
-        return {"code": found, "weights": "the two models have other weights"}
+        return {"code": found, "weights": NotMeasured("the two models have other weights")}
     return {
-        "code": _code(body, reference, args, named),
+        "code": code_departure(body, reference, args, named),
         "weights": _weights(body, reference),
     }
 
@@ -60,31 +61,41 @@ def _other_parts(body: ModelMap, reference: nn.Module) -> dict[str, Any] | None:
         known = path in dict(body.model.named_modules())
         component = component_of_weight(body, name) if known else ""
         if name not in ours:
-            return _said(1.0, path, component, f"{name} is no parameter of the model any more")
+            return departure(1.0, path, component, f"{name} is no parameter of the model any more")
         if name not in theirs:
-            return _said(1.0, path, component, f"{name} is no parameter of the reference")
+            return departure(1.0, path, component, f"{name} is no parameter of the reference")
         if ours[name].shape != theirs[name].shape:
             shapes = f"{list(ours[name].shape)} against {list(theirs[name].shape)}"
-            return _said(1.0, path, component, f"{name} has another shape: {shapes}")
+            return departure(1.0, path, component, f"{name} has another shape: {shapes}")
         if ours[name].requires_grad is not theirs[name].requires_grad:
             word = "learns" if ours[name].requires_grad else "does not learn any more"
-            return _said(1.0, path, component, f"{name} {word}")
+            return departure(1.0, path, component, f"{name} {word}")
     return None
 
 
-def _code(
+def code_departure(
     body: ModelMap, reference: nn.Module, args: tuple[Any, ...], named: dict[str, Any]
-) -> dict[str, Any] | str:
+) -> dict[str, Any]:
+    """Return where the code departs, both models called with the reference's weights.
+
+    Args:
+        body: The model.
+        reference: A model of the same weights.
+        args: What both are called with.
+        named: And what by name.
+    """
     calls = [_run(each, reference, args, named) for each in (body.model, reference)]
-    failed = [each for each in calls if isinstance(each, str)]
+    failed = [each for each in calls if isinstance(each, NotMeasured)]
     if failed:
-        return _said(1.0, "", "output", f"it cannot be called as the reference: {failed[0]}")
+        return departure(
+            1.0, "", "output", f"it cannot be called as the reference: {failed[0].reason}"
+        )
     ours, theirs = calls
     assert isinstance(ours, ModuleCall)
     assert isinstance(theirs, ModuleCall)
     found = _first_departure(ours, theirs)
     if found is None:
-        return _noise(body, reference, args, named) or _said(0.0, "", "", "")
+        return _noise(body, reference, args, named) or departure(0.0, "", "", "")
     where, size = found
     component, why = component_of(body, where.name), ""
     if component in ("score", "q, k, v"):
@@ -96,7 +107,7 @@ def _code(
     settings = [each for each in _settings(body.model, reference) if _near(each, where.name)]
     why = why or next(iter(settings), "")
     text = f"{where.name or 'the model itself'} ({where.kind}) gives something else"
-    return _said(size, where.name, component, f"{text}{f': {why}' * bool(why)}")
+    return departure(size, where.name, component, f"{text}{f': {why}' * bool(why)}")
 
 
 def _noise(
@@ -117,7 +128,7 @@ def _noise(
                 component = component_of(body, name)
                 text = f"{name} ({kind}) varies by {level:.2g} in train mode, there by {usual:.2g}"
                 size = abs(level - usual)
-                return _said(size, name, component, f"{text}: another dropout, or noise")
+                return departure(size, name, component, f"{text}: another dropout, or noise")
     return None
 
 
@@ -139,7 +150,7 @@ def _near(setting: str, module: str) -> bool:
 def _run(
     model: nn.Module, reference: nn.Module, args: tuple[Any, ...], named: dict[str, Any], *,
     seed: int | None = None,
-) -> ModuleCall | str:  # fmt: skip
+) -> ModuleCall | NotMeasured:  # fmt: skip
     """Trace one call with the reference's weights and the model's own code; or say why not.
 
     Args:
@@ -161,7 +172,7 @@ def _run(
             torch.manual_seed(seed or 0)
             call_model(model, args, named, weights=weights)
     except ValueError as error:
-        return str(error).split(" from its forward: ")[-1].split(";")[0]
+        return NotMeasured(str(error).split(" from its forward: ")[-1].split(";")[0])
     finally:
         for each, mode in modes:
             each.training = mode
@@ -223,7 +234,7 @@ def _weights(body: ModelMap, reference: nn.Module) -> dict[str, Any]:
         if weight.is_floating_point()
     }
     if not moves:
-        return _said(0.0, "", "", "")
+        return departure(0.0, "", "", "")
     rms = {name: float(each.square().mean().sqrt()) for name, each in moves.items()}
     typical = torch.tensor(list(rms.values())).median().item()
     worst, size, what = "", 0.0, ""
@@ -235,9 +246,9 @@ def _weights(body: ModelMap, reference: nn.Module) -> dict[str, Any]:
                 worst, size, what = name, value / usual, words
     path = worst.rpartition(".")[0]
     if size == 0.0:
-        return _said(0.0, "", "", "")
+        return departure(0.0, "", "", "")
     text = f"{what} {worst} moved {size:.2g} × as far as weights usually did"
-    return _said(size, path, component_of_weight(body, worst), text)
+    return departure(size, path, component_of_weight(body, worst), text)
 
 
 def _parts(move: Tensor) -> Iterator[tuple[str, float]]:
@@ -248,5 +259,6 @@ def _parts(move: Tensor) -> Iterator[tuple[str, float]]:
             yield words, float(move.square().mean(dim=axis).amax().sqrt())
 
 
-def _said(size: float, module: str, component: str, text: str) -> dict[str, Any]:
+def departure(size: float, module: str, component: str, text: str) -> dict[str, Any]:
+    """Give a departure as plain values: how far, which module, whose part, and a sentence."""
     return {"size": size, "module": module, "component": component, "text": text}

@@ -15,6 +15,7 @@ from depthpde.doctor.checks.departure import compare
 from depthpde.doctor.checks.inspection import inspect_learning, inspect_weights
 from depthpde.doctor.checks.operations import operation_facts
 from depthpde.doctor.checks.order import order_facts
+from depthpde.doctor.checks.own_class import class_departure, made_anew
 from depthpde.doctor.checks.proportions import proportion_facts
 from depthpde.doctor.checks.single_modules import module_facts
 from depthpde.doctor.checks.start import start_facts
@@ -30,8 +31,9 @@ QUESTIONS = ("cache", "memory")
 ROWS = 2
 """How many rows of a batch the questions of isolation are asked with."""
 
-LARGE, SITES = 2 * 10**7, 24
-"""Parameters from which on a model decodes no more sites than these: each step reads them all."""
+LARGE, SITES, TOLERANCE = 2 * 10**7, 24, 1e-5
+"""Parameters from which on a model decodes no more sites than these, each step reads them all; and
+what may be rounding there, so that no second set of weights in float64 is made."""
 
 
 def examine(
@@ -43,6 +45,7 @@ def examine(
     stack: str | None = None,
     reference: nn.Module | None = None,
     checks: bool = True,
+    isolation: bool = True,
 ) -> DepthProfile:
     """Inspect the weights and try a few more passes; return the profile with what they show.
 
@@ -54,6 +57,8 @@ def examine(
         stack: The module that holds the blocks, where there are several.
         reference: A healthy model of the same modules.
         checks: Whether to do more than compare with the reference.
+        isolation: Whether to try padding, cache and modes, and to compare with the model's class:
+            what no design explains.
     """
     args, named = arguments(batch)
     named = {name: each for name, each in named.items() if name != "labels"}
@@ -75,7 +80,9 @@ def examine(
                         otherwise=explain_alone(body, args, named)))  # fmt: skip
                 width = facts.get("logits", {}).get("width")
                 _try(missing, "proportions", lambda: facts.update(proportion_facts(body, width)))
-                _try(missing, "start", lambda: facts.update(start=start_facts(body)))
+                again = made_anew(model)
+                if again is not None:
+                    _try(missing, "start", lambda: facts.update(start=start_facts(body, again)))
                 if finite:
                     few, some = _few_rows(args, named)
                     _try(missing, "order", lambda: facts.update(order_facts(body, args, named)))
@@ -86,7 +93,10 @@ def examine(
                     )
                     _try(missing, "activation", lambda: facts.update(
                         activation=activation_facts(body, few, some)))  # fmt: skip
-        if checks and finite and facts.get("repeats") is not False:
+                    if again is not None and isolation:  # the last: it takes the model's weights
+                        _try(missing, "class", lambda: facts.update(
+                            own_class=class_departure(body, again, args, named)))  # fmt: skip
+        if checks and isolation and finite and facts.get("repeats") is not False:
             _try(missing, "isolation", lambda: _isolation(facts, model, args, named))
     finally:
         undo()
@@ -107,10 +117,12 @@ def _isolation(
 ) -> None:
     """Ask whether padding, a cache or the mode changes what it must not, of a few short rows."""
     few, some = _few_rows(args, named)
-    if sum(each.numel() for each in model.parameters()) > LARGE:
+    large = sum(each.numel() for each in model.parameters()) > LARGE
+    if large:
         few = tuple(_shorter(each) for each in few)
         some = {name: _shorter(each) for name, each in some.items()}
-    report = audit(model, some if some and not few else few, questions=QUESTIONS)
+    batch = some if some and not few else few
+    report = audit(model, batch, questions=QUESTIONS, tolerance=TOLERANCE if large else 0.0)
     facts["isolation"] = {
         each.name: {
             "verdict": each.verdict.value,

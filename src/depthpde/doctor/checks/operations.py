@@ -23,21 +23,16 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from depthpde.doctor.activations import Activations, watching
 from depthpde.doctor.checks.components import attention_root
-from depthpde.doctor.checks.start import made_anew
-from depthpde.doctor.model_map import ModelMap, model_map
+from depthpde.doctor.model_map import ModelMap
 from depthpde.insertion.calling import call_model
 from depthpde.insertion.family import NormOrder, out_of
 from depthpde.insertion.layout import FieldLayout
-from depthpde.insertion.recorder import Given, Recorder, argument_names
+from depthpde.insertion.recorder import Given, Recorder
 from depthpde.measures.energy import diffusion_layers
 
 LOW = (torch.float16, torch.bfloat16)
 CLOSE = 1e-5
 """Rates of dropout that differ by less are one."""
-ROUNDING = 1e-4
-"""A relative difference of float32 that sums in another order make."""
-LIBRARIES = ("transformers", "timm", "x_transformers")
-"""Whose classes may scale their sums on purpose."""
 STREAM_ZEROS = 0.02
 """Share of exact zeros in the stream of train mode from which on it is dropout."""
 KERNEL = "scaled_dot_product"
@@ -75,17 +70,11 @@ def operation_facts(body: ModelMap, args: tuple[Any, ...], named: dict[str, Any]
     with (
         torch.no_grad(),
         _in_attention(body, ends) as where,
-        watching(body, inside=False) as passage,
+        watching(body, inside=False) as activations,
         _Operations(partial(_note_low, low, where)),
     ):
         call_model(body.model, args, named)
-    facts["sum"] = _sums(body, passage, ends)
-    if (
-        facts["sum"] is not None
-        and facts["sum"]["gap"] > ROUNDING
-        and _by_design(body, args, named, facts["sum"]["gap"])
-    ):
-        facts["sum"] = None
+    facts["sum"] = _sums(body, activations, ends)
     if wide and not torch.is_autocast_enabled("cpu"):
         facts["low_precision"] = next((each for each in low if each["component"] == "kernel"),
                                       next(iter(low), None))  # fmt: skip
@@ -136,43 +125,34 @@ def _note_low(
                     "where": place, "component": part if where else ""})  # fmt: skip
 
 
-def _sums(body: ModelMap, passage: Activations, ends: dict[int, Tensor]) -> dict[str, Any] | None:
+def _sums(
+    body: ModelMap, activations: Activations, ends: dict[int, Tensor]
+) -> dict[str, Any] | None:
     """Find the block that hands on something else than its input and its terms, or its norm."""
     if body.family.traced or diffusion_layers(body.model):
         return None
     found = []
     for k, block in enumerate(body.blocks):
-        after = passage.stream[k + 1].double()
+        after = activations.stream[k + 1].double()
         if _norm_order(body, block.parts) == NormOrder.POST:
             if k not in ends or ends[k].shape != after.shape:
                 return None
             found.append((_apart(after, ends[k].double()), k, 1.0))
             continue
-        terms = [each.get(k) for each in (passage.interaction, passage.reaction)]
+        terms = [each.get(k) for each in (activations.interaction, activations.reaction)]
         if any(each is None or each.shape != after.shape for each in terms):
             return None
         # a term that adds nothing has no scale to be found
-        columns = [passage.stream[k], *(each for each in terms if each is not None and each.any())]
+        columns = [
+            activations.stream[k],
+            *(each for each in terms if each is not None and each.any()),
+        ]
         basis = torch.stack([each.double().flatten() for each in columns], dim=1)
         scales = torch.linalg.lstsq(basis, after.flatten()[:, None]).solution[:, 0]
         gap = _apart(after, (basis @ scales).view_as(after))
         found.append((max(gap, abs(float(scales[0]) - 1.0)), k, float(scales[0])))
     gap, k, times = max(found, key=lambda each: each[0])
     return {"gap": gap, "where": f"block {k + 1}", "times": times}
-
-
-def _by_design(body: ModelMap, args: tuple[Any, ...], named: dict[str, Any], gap: float) -> bool:
-    """Tell whether a class of a library sums so by itself: a new one of it does the same."""
-    known = type(body.model).__module__.split(".")[0] in LIBRARIES
-    fresh = made_anew(body.model) if known else None
-    if fresh is None:
-        return False
-    other = model_map(fresh, batch=dict(zip(argument_names(fresh), args, strict=False)) | named)
-    ends: dict[int, Tensor] = {}
-    with torch.no_grad(), _in_attention(other, ends), watching(other, inside=False) as passage:
-        call_model(fresh, args, named)
-    found = _sums(other, passage, ends)
-    return found is None or abs(found["gap"] - gap) < 0.1 * gap
 
 
 def _norm_order(body: ModelMap, block: nn.Module) -> str:
@@ -196,13 +176,13 @@ def _dropout(body: ModelMap, args: tuple[Any, ...], named: dict[str, Any]) -> di
     try:
         with torch.random.fork_rng(devices=[]), torch.no_grad(), _in_attention(body) as where:
             see = partial(_note_dropout, found, declared, where, {})
-            with watching(body, inside=False) as passage, _Operations(see):
+            with watching(body, inside=False) as activations, _Operations(see):
                 call_model(body.model, args, named)
     finally:
         for each, mode in modes:
             each.training = mode
     depths = range(min(2, len(body.blocks)), len(body.blocks) + 1)
-    zeros = {k: float((passage.stream[k] == 0).float().mean()) for k in depths}
+    zeros = {k: float((activations.stream[k] == 0).float().mean()) for k in depths}
     worst = max(zeros, key=zeros.__getitem__)
     if zeros[worst] > STREAM_ZEROS:
         text = f"{zeros[worst]:.0%} of the stream itself is dropped in train mode"

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from depthpde.doctor.activations import watching
 from depthpde.doctor.model_map import ModelMap
+from depthpde.doctor.not_measured import NotMeasured
 from depthpde.insertion.calling import call_model
 from depthpde.isolation.modes import in_float64, wide_weights
 
@@ -38,15 +39,14 @@ def order_facts(body: ModelMap, args: tuple[Any, ...], named: dict[str, Any]) ->
     """
     found = _tokens(args, named)
     if found is None:
-        why = "the input is no sequence of tokens"
-        return {"positions": why}
+        return {"positions": NotMeasured("the input is no sequence of tokens")}
     key, tokens = found
     valid = _valid(args, named, key, tokens)
     real = torch.ones_like(tokens, dtype=torch.bool) if valid is None else valid
     row = int(real.sum(dim=1).argmax())
     k = _place(tokens[row], real[row])
     if k is None:
-        return {"positions": "no two neighbouring tokens differ"}
+        return {"positions": NotMeasured("no two neighbouring tokens differ")}
     facts: dict[str, Any] = {"positions": _swap(body, args, named, key, tokens, row, k)}
     if body.causal is False:
         facts["one_sided"] = _one_sided(body, args, named, key, tokens, row, k)
@@ -56,23 +56,23 @@ def order_facts(body: ModelMap, args: tuple[Any, ...], named: dict[str, Any]) ->
 
 def _padding(
     body: ModelMap, args: tuple[Any, ...], named: dict[str, Any], key: str | int, tokens: Tensor
-) -> dict[str, Any] | str:
+) -> dict[str, Any] | NotMeasured:
     """Change the tokens of padding; return how far real tokens move, and from which block on."""
     valid = _valid(args, named, key, tokens)
     if valid is None or bool(valid.all()):
-        return "the batch has no padding; pad a row to see what padding does"
+        return NotMeasured("the batch has no padding; pad a row to see what padding does")
     words = int(tokens.max())
     other = torch.where(valid, tokens, (tokens + 1 + tokens.shape[1] // 2) % (words + 1))
     fields = []
     for each in (tokens, other):
         given = {name: each if name == key else value for name, value in named.items()}
-        with watching(body, inside=False) as passage:
+        with watching(body, inside=False) as activations:
             call_model(body.model, tuple(each if k == key else value
                                          for k, value in enumerate(args)), given)  # fmt: skip
-        fields.append(passage.fields())
+        fields.append(activations.fields())
     for depth, (a, b) in enumerate(zip(*fields, strict=True)):
         if a.shape[:2] != valid.shape:
-            return "the stream has other sites than the tokens"
+            return NotMeasured("the stream has other sites than the tokens")
         moved = float((a - b)[valid].abs().max() / a[valid].abs().max().clamp_min(1e-30))
         if moved > ROUNDING:
             where = f"block {depth}" if depth else "embedding"
@@ -138,9 +138,9 @@ def _stream(
     body: ModelMap, args: tuple[Any, ...], named: dict[str, Any], depth: int,
     weights: dict[str, Tensor] | None,
 ) -> Tensor:  # fmt: skip
-    with watching(body, inside=False) as passage:
+    with watching(body, inside=False) as activations:
         call_model(body.model, args, named, weights=weights)
-    return passage.stream[depth][0]
+    return activations.stream[depth][0]
 
 
 def _with(

@@ -10,32 +10,26 @@ spread is large and nothing does. Only where the class can be made anew from its
 
 from __future__ import annotations
 
-import copy
 import math
 import statistics
 from collections.abc import Sequence
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from depthpde.doctor.model_map import ModelMap
 
-MOST_PARAMETERS = 2 * 10**7
-"""Size up to which a model is made anew."""
 FLOOR = 0.05
 """Least spread of the logs that counts: five per cent."""
 
 
-def start_facts(body: ModelMap) -> dict[str, Any] | None:
+def start_facts(body: ModelMap, again: nn.Module) -> dict[str, Any] | None:
     """Return how far the sizes of attention's and the feed-forward's matrices are apart.
 
     Args:
         body: The model.
+        again: A new model of its class and settings.
     """
-    again = made_anew(body.model)
-    if again is None:
-        return None
     fresh = {name: weight.detach() for name, weight in again.named_parameters()}
     logs: dict[str, list[float]] = {"q, k, v": [], "feed-forward": []}
     names = {weight.data_ptr(): name for name, weight in body.model.named_parameters()}
@@ -64,22 +58,6 @@ def start_facts(body: ModelMap) -> dict[str, Any] | None:
         "component": part,
         "times": math.exp(middle[part]),
     }
-
-
-def made_anew(model: nn.Module) -> nn.Module | None:
-    """Make a model of the same class and settings; None if that cannot be done, or is dear."""
-    config = getattr(model, "config", None)
-    small = sum(each.numel() for each in model.parameters()) <= MOST_PARAMETERS
-    if config is None or not small:
-        return None
-    make: Any = type(model)
-    try:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(0)
-            made: nn.Module = make(copy.deepcopy(config)).eval()
-    except Exception:  # a class that needs more than its settings says nothing
-        return None
-    return made
 
 
 def _rms(weight: Tensor) -> float:

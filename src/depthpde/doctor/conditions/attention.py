@@ -18,6 +18,7 @@ import statistics
 from depthpde.doctor.conditions.condition import Symptom
 from depthpde.doctor.conditions.depth import SINK_SHARE, heads_of
 from depthpde.doctor.depth_profile import DepthProfile
+from depthpde.doctor.not_measured import NotMeasured
 
 BLIND = 1e-6
 """Largest score of a head that cannot tell one token from another."""
@@ -25,7 +26,7 @@ TIED = 1e-6
 """Largest difference of the weights of two heads that count as one."""
 
 
-def logits(seen: DepthProfile) -> Symptom | str:
+def logits(seen: DepthProfile) -> Symptom | NotMeasured:
     """Find the largest attention score."""
     heads = heads_of(seen, "attention.logit")
     if not heads:
@@ -34,7 +35,7 @@ def logits(seen: DepthProfile) -> Symptom | str:
     return Symptom(value, f"largest |q·k|/√d is {value:.3g} ({block}, head {head})", block)
 
 
-def sinks(seen: DepthProfile) -> Symptom | str:
+def sinks(seen: DepthProfile) -> Symptom | NotMeasured:
     """Count the heads that rest on the first token."""
     heads = heads_of(seen, "attention.sink")
     if not heads:
@@ -44,7 +45,7 @@ def sinks(seen: DepthProfile) -> Symptom | str:
     return Symptom(share, f"{len(resting)} of {len(heads)} heads rest on the first token")
 
 
-def blind_heads(seen: DepthProfile) -> Symptom | str:
+def blind_heads(seen: DepthProfile) -> Symptom | NotMeasured:
     """Count the heads whose scores do not depend on content."""
     heads = heads_of(seen, "attention.logit")
     if not heads:
@@ -57,13 +58,15 @@ def blind_heads(seen: DepthProfile) -> Symptom | str:
     return Symptom(len(blind) / len(heads), f"{text}: queries or keys are zero", block)
 
 
-def tied_heads(seen: DepthProfile) -> Symptom | str:
+def tied_heads(seen: DepthProfile) -> Symptom | NotMeasured:
     """Count the heads that attend exactly as another head of their block."""
     heads = heads_of(seen, "attention.twin")
     blind = {each[:2] for each in heads_of(seen, "attention.logit") if each[2] < BLIND}
     heads = [each for each in heads if each[:2] not in blind]
     if not heads:
-        return _why(seen) if "attention.twin" not in seen else "one head a block, or none that sees"
+        if "attention.twin" in seen:
+            return NotMeasured("one head a block, or none that sees")
+        return _why(seen)
     tied = [each for each in heads if each[2] < TIED]
     if not tied:
         block, head, least = min(heads, key=lambda each: each[2])
@@ -72,7 +75,7 @@ def tied_heads(seen: DepthProfile) -> Symptom | str:
     return Symptom(len(tied) / len(heads), text, tied[0][0])
 
 
-def dead_heads(seen: DepthProfile) -> Symptom | str:
+def dead_heads(seen: DepthProfile) -> Symptom | NotMeasured:
     """Find the head that gives least."""
     heads = heads_of(seen, "attention.head_size")
     if not heads:
@@ -81,7 +84,7 @@ def dead_heads(seen: DepthProfile) -> Symptom | str:
     return Symptom(value, f"least: {block}, head {head} gives {value:.2g} of the mean head", block)
 
 
-def scale(seen: DepthProfile) -> Symptom | str:
+def scale(seen: DepthProfile) -> Symptom | NotMeasured:
     """Find by how much the scores are larger than q·k / √d."""
     if "attention.scale" not in seen:
         return _why(seen)
@@ -92,7 +95,7 @@ def scale(seen: DepthProfile) -> Symptom | str:
     return Symptom(value, text, "" if value == 1 else block)
 
 
-def otherwise(seen: DepthProfile) -> Symptom | str | None:
+def otherwise(seen: DepthProfile) -> Symptom | NotMeasured | None:
     """Tell which change explains heads that do not follow from queries and keys as usual."""
     if "attention.entropy" in seen:
         return Symptom(0.0, "the heads follow from queries, keys and values")
@@ -103,7 +106,7 @@ def otherwise(seen: DepthProfile) -> Symptom | str | None:
     return Symptom(1.0, text, found["where"], found["component"])
 
 
-def mask_reach(seen: DepthProfile) -> Symptom | str | None:
+def mask_reach(seen: DepthProfile) -> Symptom | NotMeasured | None:
     """Find the weight that a finite mask leaves on what it hides."""
     if "attention.hidden" not in seen:
         return None
@@ -115,5 +118,5 @@ def mask_reach(seen: DepthProfile) -> Symptom | str | None:
     return Symptom(value, text if value > 0 else "a hidden site gets no weight", block)
 
 
-def _why(seen: DepthProfile) -> str:
-    return seen.missing.get("attention", "attention was not measured")
+def _why(seen: DepthProfile) -> NotMeasured:
+    return NotMeasured(seen.missing.get("attention", "attention was not measured"))

@@ -61,6 +61,7 @@ class Condition(StrEnum):
     UPDATES = "update ratio"
     CODE = "other code than the reference"
     WEIGHTS = "other weights than the reference"
+    OWN_CLASS = "other code than its class"
 
 
 @dataclass(frozen=True, slots=True)

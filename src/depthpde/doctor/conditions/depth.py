@@ -18,6 +18,7 @@ import statistics
 
 from depthpde.doctor.conditions.condition import Symptom
 from depthpde.doctor.depth_profile import DepthProfile, DepthSeries, numbers
+from depthpde.doctor.not_measured import NotMeasured
 
 CONSTANT = "every sequence of the input is one token again and again; give one that varies"
 MOST_NAMED = 4
@@ -28,12 +29,12 @@ SINK_SHARE = 0.8
 """Mean weight on the first token from which on a head rests there."""
 
 
-def drift(seen: DepthProfile) -> Symptom | str:
+def drift(seen: DepthProfile) -> Symptom | NotMeasured:
     """Find the median likeness of a block's output to its input."""
     whole = seen["drift.centred_cosine"]
     steps = sorted((value, label) for label, value in seen["drift.step_centred_cosine"].singles())
     if not steps:
-        return "no block passes on a field that varies and is finite"
+        return NotMeasured("no block passes on a field that varies and is finite")
     middle = statistics.median(value for value, _ in steps)
     least, where = steps[0]
     jumps = middle > 0.3 and least < 0.5 * middle
@@ -46,15 +47,15 @@ def drift(seen: DepthProfile) -> Symptom | str:
     return Symptom(middle, f"cosine to input {course}{_random(whole)}", where=where)
 
 
-def rank(seen: DepthProfile) -> Symptom | str:
+def rank(seen: DepthProfile) -> Symptom | NotMeasured:
     """Find the least difference between tokens."""
     if seen.facts.get("constant_input"):
-        return CONSTANT
+        return NotMeasured(CONSTANT)
     if seen.tokens <= seen.sequences:
-        return "sequences of one token have no rank to lose"
+        return NotMeasured("sequences of one token have no rank to lose")
     known = seen["rank.residual"].singles()
     if not known:
-        return "the field is not finite"
+        return NotMeasured("the field is not finite")
     where, value = min(known, key=lambda pair: pair[1])
     text = f"tokens differ by {value:.2g} of their size at {where}"
     pooled = seen["rank.effective"].singles() if "rank.effective" in seen else []
@@ -65,29 +66,29 @@ def rank(seen: DepthProfile) -> Symptom | str:
     return Symptom(value, text, where=where)
 
 
-def smoothing(seen: DepthProfile) -> Symptom | str:
+def smoothing(seen: DepthProfile) -> Symptom | NotMeasured:
     """Find how rough the field still is, against its input."""
     if seen.facts.get("constant_input"):
-        return CONSTANT
+        return NotMeasured(CONSTANT)
     known = seen["energy.smoothness"].singles()
     if len(known) < 2 or known[0][0] != "embedding":
-        return "the field does not vary along its sequences"
+        return NotMeasured("the field does not vary along its sequences")
     first = known[0][1]
     where, least = min(known[1:], key=lambda pair: pair[1])
     text = f"roughness {first:.2f} at the input, {least:.2f} at {where} (1: neighbours unrelated)"
     return Symptom(least / first, text, where=where)
 
 
-def entropy(seen: DepthProfile) -> Symptom | str:
+def entropy(seen: DepthProfile) -> Symptom | NotMeasured:
     """Count the heads that look at one token; those that rest on the first one are sinks."""
     if "attention.entropy" not in seen:
-        return seen.missing.get("attention", "attention was not requested")
+        return NotMeasured(seen.missing.get("attention", "attention was not requested"))
     floor = seen.facts.get("entropy_floor", ENTROPY_FLOOR)
     resting = {(block, head) for block, head, share in heads_of(seen, "attention.sink")
                if share > SINK_SHARE}  # fmt: skip
     heads = heads_of(seen, "attention.entropy")
     if not heads:
-        return "no site has a choice of what to look at"
+        return NotMeasured("no site has a choice of what to look at")
     low = [each for each in heads if each[2] < floor and each[:2] not in resting]
     if not low:
         block, head, least = min(heads, key=lambda each: each[2])
@@ -125,31 +126,33 @@ def _blind_heads(low: list[tuple[str, int, float]], count: int) -> str:
     return f"{'; '.join(named)} near zero ({size:.2f} of log n): {they} at one token"
 
 
-def exploding(seen: DepthProfile) -> Symptom | str:
+def exploding(seen: DepthProfile) -> Symptom | NotMeasured:
     """Find the largest gradient on the stream, against the last block's."""
     return _gradient(seen, largest=True)
 
 
-def vanishing(seen: DepthProfile) -> Symptom | str:
+def vanishing(seen: DepthProfile) -> Symptom | NotMeasured:
     """Find the smallest gradient on the stream, against the last block's."""
     return _gradient(seen, largest=False)
 
 
-def _gradient(seen: DepthProfile, *, largest: bool) -> Symptom | str:
+def _gradient(seen: DepthProfile, *, largest: bool) -> Symptom | NotMeasured:
     depth = seen.facts.get("not_finite")
     if depth is not None:
         if largest:
             where = "the embedding" if depth == 0 else f"block {depth}"
             return Symptom(math.inf, f"the field is not finite at {where}", where)
-        return "the field is not finite"
+        return NotMeasured("the field is not finite")
     if "gradient.amplification" not in seen:
-        return seen.missing["gradient"]
+        return NotMeasured(seen.missing["gradient"])
     series = seen["gradient.amplification"]
     if any(not math.isfinite(each) for value in series.values for each in numbers(value)):
         stream = seen["gradient.stream"]
         if all(math.isfinite(each) for value in stream.values for each in numbers(value)):
-            return "no gradient reaches the last block"
-        return Symptom(math.inf, "not finite") if largest else "the gradients are not finite"
+            return NotMeasured("no gradient reaches the last block")
+        if largest:
+            return Symptom(math.inf, "not finite")
+        return NotMeasured("the gradients are not finite")
     values = [float(each) for value in series.values for each in numbers(value)]
     value = max(values) if largest else min(values)
     where = series.labels[values.index(value)]
@@ -175,19 +178,19 @@ def diffusion(seen: DepthProfile) -> Symptom | None:
     return Symptom(value, f"least CFL margin {value:.2f} of {len(pairs)} {layers}")
 
 
-def leak(seen: DepthProfile) -> Symptom | str | None:
+def leak(seen: DepthProfile) -> Symptom | NotMeasured | None:
     """Tell whether a site sees its future."""
     if not seen.causal:
         return None
     if "causality" in seen.missing:
-        return seen.missing["causality"]
+        return NotMeasured(seen.missing["causality"])
     if "causality" not in seen.facts:
-        return "it was not requested"
+        return NotMeasured("it was not requested")
     leak = seen.facts["leak"]
     return Symptom(1.0, leak) if leak else Symptom(0.0, "no site sees its future")
 
 
-def dead(seen: DepthProfile) -> Symptom | str:
+def dead(seen: DepthProfile) -> Symptom | NotMeasured:
     """Find the term that adds least."""
     kinds = {"attention": "attention", "ffn": "feed-forward"}
     if seen.sequences < 2:  # wide attention adds the same to every token of one sequence
@@ -199,7 +202,7 @@ def dead(seen: DepthProfile) -> Symptom | str:
         for label, value in seen[f"drift.{name}_share"].singles()
     ]
     if not terms:
-        return "no term adds anything to a field that varies"
+        return NotMeasured("no term adds anything to a field that varies")
     value, where = min(terms)
     return Symptom(value, f"least: {where} adds {value:.2g} of what the stream varies by", where)
 

@@ -14,14 +14,15 @@ import math
 
 from depthpde.doctor.conditions.condition import Symptom
 from depthpde.doctor.depth_profile import DepthProfile
+from depthpde.doctor.not_measured import NotMeasured
 
-NOT_TRIED = "it was not requested"
+NOT_TRIED = NotMeasured("it was not requested")
 
 
-def positions(seen: DepthProfile) -> Symptom | str:
+def positions(seen: DepthProfile) -> Symptom | NotMeasured:
     """Tell whether the model sees the order of its tokens."""
     found = seen.facts.get("positions", NOT_TRIED)
-    if isinstance(found, str):
+    if isinstance(found, NotMeasured):
         return found
     if found < 1e-9:
         return Symptom(found, "two tokens change places and nothing else moves: order is not seen",
@@ -29,19 +30,19 @@ def positions(seen: DepthProfile) -> Symptom | str:
     return Symptom(found, f"two tokens change places and the others move by {found:.2g}")
 
 
-def one_sided(seen: DepthProfile) -> Symptom | str | None:
+def one_sided(seen: DepthProfile) -> Symptom | NotMeasured | None:
     """Tell whether an encoder sees in one direction only."""
     found = seen.facts.get("one_sided")
-    if found is None or isinstance(found, str):
+    if found is None or isinstance(found, NotMeasured):
         return found
     text = "a site does not see what follows" if found else "a site sees both directions"
     return Symptom(float(found), text, "attention" if found else "")
 
 
-def padding(seen: DepthProfile) -> Symptom | str | None:
+def padding(seen: DepthProfile) -> Symptom | NotMeasured | None:
     """Tell whether padding reaches real tokens."""
     found = seen.facts.get("padding")
-    if found is None or isinstance(found, str):
+    if found is None or isinstance(found, NotMeasured):
         return None
     if found["size"] == 0.0:
         return Symptom(0.0, "padding moves no real token")
@@ -49,26 +50,26 @@ def padding(seen: DepthProfile) -> Symptom | str | None:
     return Symptom(found["size"], text, found["where"])
 
 
-def cache(seen: DepthProfile) -> Symptom | str | None:
+def cache(seen: DepthProfile) -> Symptom | NotMeasured | None:
     """Tell whether decoding with a cache gives something else."""
     return _isolation(seen, "cache")
 
 
-def modes(seen: DepthProfile) -> Symptom | str | None:
+def modes(seen: DepthProfile) -> Symptom | NotMeasured | None:
     """Tell whether train and eval mode differ without dropout."""
     return _isolation(seen, "memory")
 
 
-def unrepeatable(seen: DepthProfile) -> Symptom | str:
+def unrepeatable(seen: DepthProfile) -> Symptom | NotMeasured:
     """Tell whether two equal calls differ."""
     found = seen.facts.get("repeats")
     if found is None:
-        return "two equal calls were not compared"
+        return NotMeasured("two equal calls were not compared")
     text = "two equal calls give the same" if found else "two equal calls in eval mode differ"
     return Symptom(0.0 if found else 1.0, text)
 
 
-def dropout(seen: DepthProfile) -> Symptom | str | None:
+def dropout(seen: DepthProfile) -> Symptom | NotMeasured | None:
     """Tell whether dropout stands where none belongs, or has another rate than is declared."""
     found = seen.facts.get("dropout")
     if found is None:
@@ -77,7 +78,7 @@ def dropout(seen: DepthProfile) -> Symptom | str | None:
     return Symptom(found["size"], text, found["where"], found["component"])
 
 
-def precision(seen: DepthProfile) -> Symptom | str | None:
+def precision(seen: DepthProfile) -> Symptom | NotMeasured | None:
     """Tell whether an operation has fewer digits than the weights."""
     if "low_precision" not in seen.facts:
         return None
@@ -90,7 +91,7 @@ def precision(seen: DepthProfile) -> Symptom | str | None:
     return Symptom(1.0, text, found["where"], found["component"])
 
 
-def _isolation(seen: DepthProfile, question: str) -> Symptom | str | None:
+def _isolation(seen: DepthProfile, question: str) -> Symptom | NotMeasured | None:
     found = seen.facts.get("isolation", {}).get(question)
     if found is None:
         return None

@@ -17,12 +17,13 @@ from itertools import pairwise
 
 from depthpde.doctor.conditions.condition import Symptom
 from depthpde.doctor.depth_profile import DepthProfile
+from depthpde.doctor.not_measured import NotMeasured
 
 ROUNDING = 1e-4
 """A relative difference of float32 that sums in another order make."""
 
 
-def not_finite(seen: DepthProfile) -> Symptom | str:
+def not_finite(seen: DepthProfile) -> Symptom | NotMeasured:
     """Find the first module that gives a number that is none, or how far that is."""
     first = seen.facts.get("not_finite_module")
     if first is not None:
@@ -32,18 +33,18 @@ def not_finite(seen: DepthProfile) -> Symptom | str:
         )
         return Symptom(math.inf, text, first["module"])
     if "energy.peak" not in seen or "format_max" not in seen.facts:
-        return "the size of the stream was not measured"
+        return NotMeasured("the size of the stream was not measured")
     block, peak = max(seen["energy.peak"].singles(), key=lambda p: p[1], default=("", math.nan))
     share = peak / _most(seen)
     text = f"largest |u| is {peak:.3g} at {block}, {seen.facts['dtype']} holds {_most(seen):.3g}"
     return Symptom(share, text, block)
 
 
-def explosion(seen: DepthProfile) -> Symptom | str:
+def explosion(seen: DepthProfile) -> Symptom | NotMeasured:
     """Find the growth of the stream by block: the median, the first block left out."""
     sizes = [value for _, value in seen["energy.size"].singles()] if "energy.size" in seen else []
     if len(sizes) < 4 or min(sizes) <= 0:
-        return "three blocks or more are needed to tell growth by depth"
+        return NotMeasured("three blocks or more are needed to tell growth by depth")
     steps = [b / a for a, b in pairwise(sizes[1:])]
     growth = statistics.median_low(steps)
     worst = max(range(len(steps)), key=steps.__getitem__)
@@ -51,22 +52,22 @@ def explosion(seen: DepthProfile) -> Symptom | str:
     return Symptom(growth, text, f"block {worst + 2}")
 
 
-def massive(seen: DepthProfile) -> Symptom | str:
+def massive(seen: DepthProfile) -> Symptom | NotMeasured:
     """Find how much the largest activation stands out in the middle half of the depth."""
     if "energy.massive" not in seen:
-        return "the largest activations were not measured"
+        return NotMeasured("the largest activations were not measured")
     known = seen["energy.massive"].singles()
     quarter = len(known) // 4
     middle = known[quarter : len(known) - quarter]
     if not middle:
-        return "the field is not finite"
+        return NotMeasured("the field is not finite")
     block, value = min(middle, key=lambda pair: pair[1])
     channels = seen.facts.get("massive_channels", 0)
     text = f"largest |u| is {value:.3g} × the median through the middle of the depth"
     return Symptom(value, text + f", in {channels} channels" * bool(channels), block)
 
 
-def block_sum(seen: DepthProfile) -> Symptom | str | None:
+def block_sum(seen: DepthProfile) -> Symptom | NotMeasured | None:
     """Find the block that hands on something else than u + A + F, or than its last norm gives."""
     found = seen.facts.get("sum")
     if found is None:
@@ -79,29 +80,29 @@ def block_sum(seen: DepthProfile) -> Symptom | str | None:
     return Symptom(found["gap"], text, found["where"])
 
 
-def redundant(seen: DepthProfile) -> Symptom | str:
+def redundant(seen: DepthProfile) -> Symptom | NotMeasured:
     """Find the block that changes least."""
     known = seen["drift.displacement"].singles() if "drift.displacement" in seen else []
     if not known:
-        return "no block passes on a field that is finite"
+        return NotMeasured("no block passes on a field that is finite")
     block, value = min(known, key=lambda pair: pair[1])
     return Symptom(value, f"{block} changes the stream by {value:.2g} of its size", block)
 
 
-def output_drift(seen: DepthProfile) -> Symptom | str:
+def output_drift(seen: DepthProfile) -> Symptom | NotMeasured:
     """Find the size of the logits."""
     if "logits" not in seen.facts:
-        return "the output is no tensor of logits"
+        return NotMeasured("the output is no tensor of logits")
     value = seen.facts["logits"]["size"]
     return Symptom(value, f"logits have a root mean square of {value:.3g}", "output")
 
 
-def constant_output(seen: DepthProfile) -> Symptom | str:
+def constant_output(seen: DepthProfile) -> Symptom | NotMeasured:
     """Find how much the output differs between inputs."""
     if "logits" not in seen.facts:
-        return "the output is no tensor of logits"
+        return NotMeasured("the output is no tensor of logits")
     if seen.facts.get("constant_input") or seen.tokens < 2:
-        return "the input does not vary"
+        return NotMeasured("the input does not vary")
     value = seen.facts["logits"]["spread"]
     return Symptom(value, f"outputs of different inputs differ by {value:.2g} of their size",
                    "output")  # fmt: skip

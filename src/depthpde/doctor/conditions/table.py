@@ -16,8 +16,10 @@ from depthpde.doctor.conditions import (
 )
 from depthpde.doctor.conditions.condition import Condition, Symptom
 from depthpde.doctor.depth_profile import DepthProfile
+from depthpde.doctor.not_measured import NotMeasured
+from depthpde.errors import shown
 
-Measure = Callable[[DepthProfile], Symptom | str | None]
+Measure = Callable[[DepthProfile], Symptom | NotMeasured | None]
 """A symptom, why there is none, or None where the condition does not concern the model."""
 
 CONDITIONS: dict[str, Measure] = {
@@ -46,6 +48,7 @@ CONDITIONS: dict[str, Measure] = {
     Condition.MODES: function.modes,
     Condition.NORM_EPSILON: weights.norm_epsilon,
     Condition.LARGE_EPSILON: weights.large_epsilon,
+    Condition.OWN_CLASS: reference.own_class,  # after what names the change more closely
     Condition.BLIND_HEADS: attention.blind_heads,
     Condition.TIED_HEADS: attention.tied_heads,
     Condition.DEAD_HEADS: attention.dead_heads,
@@ -74,7 +77,7 @@ CONDITIONS: dict[str, Measure] = {
 
 def symptoms(
     profile: DepthProfile, *, entropy_floor: float = depth.ENTROPY_FLOOR
-) -> dict[str, Symptom | str]:
+) -> dict[str, Symptom | NotMeasured]:
     """Read the sign of every condition, or why it could not be read, in the order of the table.
 
     Args:
@@ -83,4 +86,10 @@ def symptoms(
     """
     seen = replace(profile, facts={"entropy_floor": entropy_floor, **profile.facts})
     found = {name: measure(seen) for name, measure in CONDITIONS.items()}
+    for name, sign in found.items():
+        if not isinstance(sign, Symptom | NotMeasured | None):
+            raise ValueError(
+                f"the function of {name!r} must give a Symptom, a NotMeasured or None, got "
+                f"{shown(sign)}; wrap a reason as dp.NotMeasured(reason)"
+            )
     return {name: sign for name, sign in found.items() if sign is not None}

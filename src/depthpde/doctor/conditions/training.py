@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from depthpde.doctor.conditions.condition import Symptom
 from depthpde.doctor.depth_profile import DepthProfile
+from depthpde.doctor.not_measured import NotMeasured
 
 
-def unmoved(seen: DepthProfile) -> Symptom | str | None:
+def unmoved(seen: DepthProfile) -> Symptom | NotMeasured | None:
     """Find weights that should learn and do not."""
     found = seen.facts.get("unmoved")
-    if found is None or isinstance(found, str):
+    if found is None or isinstance(found, NotMeasured):
         return found
     if not found["names"]:
         return Symptom(0.0, f"every weight moved within {found['updates']} updates")
@@ -23,12 +24,12 @@ def unmoved(seen: DepthProfile) -> Symptom | str | None:
                    found["names"][0].rpartition(".")[0], found["component"])  # fmt: skip
 
 
-def updates(seen: DepthProfile) -> Symptom | str | None:
+def updates(seen: DepthProfile) -> Symptom | NotMeasured | None:
     """Find the part whose updates are largest against its weights."""
     if "updates.ratio" not in seen:
         return None
     known = seen["updates.ratio"].singles()
     if not known:
-        return "no update was seen"
+        return NotMeasured("no update was seen")
     part, value = max(known, key=lambda pair: pair[1])
     return Symptom(value, f"an update changes {part} by {value:.2g} of its size", part)

@@ -19,15 +19,16 @@ from typing import Any
 
 from depthpde.doctor.conditions.condition import Symptom
 from depthpde.doctor.depth_profile import DepthProfile
+from depthpde.doctor.not_measured import NotMeasured
 
 USUAL_EPSILON = 1e-5
 """The largest ε that layer norms commonly have."""
 
 
-def empty(seen: DepthProfile) -> Symptom | str:
+def empty(seen: DepthProfile) -> Symptom | NotMeasured:
     """Find the matrix with the largest void part."""
     if "weights" not in seen.facts:
-        return "the weights were not inspected"
+        return NotMeasured("the weights were not inspected")
     found = [
         *seen.facts["weights"],
         *(_silent(name) for name in seen.facts.get("silent_norms", ())),
@@ -45,11 +46,11 @@ def _silent(name: str) -> dict[str, Any]:
     return {"name": name, "module": name, "component": "norm", "share": 1.0, "what": what}
 
 
-def frozen(seen: DepthProfile) -> Symptom | str:
+def frozen(seen: DepthProfile) -> Symptom | NotMeasured:
     """Find weights that cannot learn beside siblings that can, or that are not registered."""
     found = seen.facts.get("frozen")
     if found is None:
-        return "the weights were not inspected"
+        return NotMeasured("the weights were not inspected")
     if not found["names"]:
         return Symptom(0.0, "every weight of a block learns, or none does")
     count = len(found["names"])
@@ -57,27 +58,27 @@ def frozen(seen: DepthProfile) -> Symptom | str:
     return Symptom(found["value"], text, found["names"][0].rpartition(".")[0], found["component"])
 
 
-def neurons(seen: DepthProfile) -> Symptom | str:
+def neurons(seen: DepthProfile) -> Symptom | NotMeasured:
     """Find the feed-forward with most units that no token wakes."""
     if "units.dead" not in seen:
-        return "no feed-forward of one hidden layer was seen"
+        return NotMeasured("no feed-forward of one hidden layer was seen")
     known = seen["units.dead"].singles()
     block, value = max(known, key=lambda pair: pair[1], default=("", 0.0))
     text = f"{value:.0%} of the units of {block} are zero for every token"
     return Symptom(value, text if value else "every unit is woken by some token", block)
 
 
-def norm_epsilon(seen: DepthProfile) -> Symptom | str:
+def norm_epsilon(seen: DepthProfile) -> Symptom | NotMeasured:
     """Find the norm that ε weighs most in."""
     found = seen.facts.get("norms")
     if not found:
-        return "no norm with an ε was seen"
+        return NotMeasured("no norm with an ε was seen")
     name, share, epsilon = max(found, key=lambda each: each[1])
     text = f"ε = {epsilon:g} is {share:.2g} of what {name} divides by"
     return Symptom(share, text, name)
 
 
-def large_epsilon(seen: DepthProfile) -> Symptom | str | None:
+def large_epsilon(seen: DepthProfile) -> Symptom | NotMeasured | None:
     """Find the norm whose ε is larger than norms use, and what that does to it."""
     found = seen.facts.get("norms")
     if not found:
@@ -90,7 +91,7 @@ def large_epsilon(seen: DepthProfile) -> Symptom | str | None:
     return Symptom(value, f"ε = {epsilon:g} makes {value:.2g} of what {name} divides by", name)
 
 
-def activation(seen: DepthProfile) -> Symptom | str | None:
+def activation(seen: DepthProfile) -> Symptom | NotMeasured | None:
     """Find a feed-forward with a function that feed-forwards do not use."""
     found = seen.facts.get("activation")
     if found is None:
@@ -102,7 +103,7 @@ def activation(seen: DepthProfile) -> Symptom | str | None:
     return Symptom(1.0, text, found["where"])
 
 
-def norm_shift(seen: DepthProfile) -> Symptom | str | None:
+def norm_shift(seen: DepthProfile) -> Symptom | NotMeasured | None:
     """Find the norm whose gain or shift was moved as one."""
     found = seen.facts.get("norm_shift")
     if found is None:
@@ -116,7 +117,7 @@ def norm_shift(seen: DepthProfile) -> Symptom | str | None:
     return Symptom(found["value"], text, found["name"])
 
 
-def out_of_scale(seen: DepthProfile) -> Symptom | str | None:
+def out_of_scale(seen: DepthProfile) -> Symptom | NotMeasured | None:
     """Find attention or feed-forward whose matrices grew or shrank without the other's."""
     found = seen.facts.get("start")
     if found is None:
@@ -127,7 +128,7 @@ def out_of_scale(seen: DepthProfile) -> Symptom | str | None:
                    f"every {part}", found["component"])  # fmt: skip
 
 
-def repeated_positions(seen: DepthProfile) -> Symptom | str | None:
+def repeated_positions(seen: DepthProfile) -> Symptom | NotMeasured | None:
     """Find positions that repeat the one before."""
     if "repeated_positions" not in seen.facts:
         return None
@@ -138,7 +139,7 @@ def repeated_positions(seen: DepthProfile) -> Symptom | str | None:
     return Symptom(found["count"] / found["rows"], text, found["name"])
 
 
-def output_width(seen: DepthProfile) -> Symptom | str | None:
+def output_width(seen: DepthProfile) -> Symptom | NotMeasured | None:
     """Compare the outputs of the head with what the settings declare."""
     found = seen.facts.get("head")
     if found is None or not found["declared"]:
@@ -148,7 +149,7 @@ def output_width(seen: DepthProfile) -> Symptom | str | None:
     return Symptom(float(found["width"] not in found["declared"]), text, found["name"])
 
 
-def untrained_head(seen: DepthProfile) -> Symptom | str | None:
+def untrained_head(seen: DepthProfile) -> Symptom | NotMeasured | None:
     """Find a head that has not learned while the blocks have; at chance it is ill."""
     found = seen.facts.get("head")
     if found is None:

@@ -9,7 +9,8 @@ from depthpde.doctor.thresholds import Grade
 from depthpde.doctor.verdict import HealthVerdict
 from depthpde.pages.svg import drawing, element, group, line, text
 
-WIDTH, ROW, GAP, LEFT = 250.0, 26.0, 8.0, 12.0
+WIDTH, ROW, GAP, LEFT, NAME = 272.0, 26.0, 10.0, 12.0, 70.0
+"""Of the drawing, in pixels; NAME is the width of a block's name."""
 MOST_BLOCKS = 8
 """Blocks that are drawn; of more, the first, the last and those that are marked."""
 ATTENTION = ("q, k, v", "score", "masking", "variant", "kernel", "KV cache")
@@ -74,13 +75,16 @@ def _shown(blocks: int, marks: dict[str, Grade]) -> list[int]:
 def _row(row: str, y: float, marks: dict[str, Grade], blocks: int) -> str:
     if not row.startswith("block"):
         return _box(LEFT, y, WIDTH - 2 * LEFT, row, marks.get(row) or _whole(row, marks))
-    half = (WIDTH - 2 * LEFT - 62) / 2
+    half = (WIDTH - 2 * LEFT - NAME) / 2
     whole = marks.get(row)
     parts = [text(LEFT, y + 17, row if whole is None else f"{MARKS[whole]} {row}",
                   "tick" if whole is None else "marked")]  # fmt: skip
+    if whole is not None:  # a frame round the block, where no part of it is named
+        frame = {"x": LEFT - 8, "y": y - 4, "width": WIDTH - 2 * LEFT + 12, "height": ROW + 8}
+        parts.insert(0, element("rect", **frame, rx=6.0, kind=f"part {whole.value}"))
     for k, name in enumerate(("attention", "feed-forward")):
         grade = marks.get(f"{row} {name}")
-        parts.append(_box(LEFT + 62 + k * half, y, half - 4, name, grade))
+        parts.append(_box(LEFT + NAME + k * half, y, half - 4, name, grade))
     return group(*parts)
 
 
