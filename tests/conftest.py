@@ -15,10 +15,12 @@ import hypothesis
 import pytest
 import torch
 
-from drills.table import Row, about, fill, render
+from drills.table import Row, about, fill, today
 
 ROWS: list[Row] = []
 """What the drills told, for the table."""
+RAN: set[str] = set()
+"""Files of tests that ran, below tests/."""
 
 hypothesis.settings.register_profile("repeatable", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("repeatable")
@@ -63,7 +65,13 @@ def browser():
 
 
 def pytest_addoption(parser):
-    parser.addoption("--table", type=Path, help="page whose table of drills is made anew")
+    parser.addoption("--table", type=Path, help="page whose table of drills is brought up to date")
+
+
+def pytest_configure(config):
+    part = config.option.keyword or any("::" in each for each in config.args)
+    if config.option.table is not None and part:
+        raise pytest.UsageError("--table wants whole files of drills, got a part; leave out -k, ::")
 
 
 @pytest.fixture
@@ -75,15 +83,19 @@ def tally(request):
 
 def pytest_runtest_logreport(report):
     """Keep what drills told, and which failed or could not be made."""
+    by = report.nodeid.partition("::")[0].removeprefix("tests/")
+    RAN.add(by)
     if report.failed or (report.skipped and report.when == "setup"):
         why = report.longrepr[2] if report.skipped and isinstance(report.longrepr, tuple) else ""
         held = f"not tried here. {why}" if report.skipped else "failed"
-        ROWS.append(Row(f"`{report.nodeid}`", 0, held, fine=False))
+        test = report.nodeid.partition("::")[2]
+        ROWS.append(Row(f"`{test}`", 0, held, by, today(), fine=False))
     elif report.when == "call":
-        ROWS.extend(Row(*told) for name, told in report.user_properties if name == "drill")
+        told = (value for name, value in report.user_properties if name == "drill")
+        ROWS.extend(Row(*each, by, today()) for each in told)
 
 
 def pytest_sessionfinish(session):
     page = session.config.option.table
     if page is not None and not hasattr(session.config, "workerinput"):
-        fill(page, render(ROWS, about()))
+        fill(page, ROWS, RAN, about())

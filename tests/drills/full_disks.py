@@ -15,7 +15,8 @@ from pathlib import Path
 
 from depthpde.records.record import State, read_record
 from depthpde.runs.execute import execute
-from drills.killed_runs import chosen_run, difference, files
+from drills.killed_runs import chosen_run
+from drills.same_records import contents, difference
 
 ROOM = "size=64m,nr_inodes=10000"
 
@@ -43,14 +44,14 @@ def fill(place: Path, options: str, prepared: Path, want: dict[str, bytes]) -> t
         return told, f"the message names no disk: {told}"
     disk(place, ROOM)
     execute(chosen_run(), results, prepared=prepared, log=lambda line: None)
-    return told, difference(results, want)
+    return told, difference(results / "runs" / chosen_run().id, want)
 
 
 def main(folder: Path, prepared: Path) -> None:
     """Try twelve sizes and eight numbers of files."""
     whole, place = folder / "whole", folder / "disk"
     execute(chosen_run(), whole, prepared=prepared, log=lambda line: None)
-    want = files(whole)
+    want = contents(whole / "runs" / chosen_run().id)
     pages = sum(4096 * (1 + len(each) // 4096) for each in want.values())
     sizes = [f"size={4096 + round(share * pages / 4096) * 4096}" for share in SHARES]
     counts = [f"nr_inodes={number}" for number in (3, 4, 5, 6, 7, 8, 10, 12)]

@@ -21,15 +21,13 @@ from pathlib import Path
 import torch
 import torch._dynamo  # the optimizer imports it; once, before the forks
 
-from depthpde.records.record import State, read_record
 from depthpde.records.verification import verify
 from depthpde.runs.execute import execute
 from depthpde.runs.run import RunConfig
+from drills.same_records import contents, difference
 from runs.conftest import small_run
 
 CHANGES = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate"}
-OWN = {"status.json", "environment.json", "result.json"}
-"""What tells of the attempt and its time; the result is compared without them."""
 SECONDS = 60
 
 
@@ -83,28 +81,10 @@ def finish(number: int) -> int:
     return os.waitstatus_to_exitcode(status)
 
 
-def files(results: Path) -> dict[str, bytes]:
-    """Return what of a record must be the same, however often its run was killed."""
-    folder = results / "runs" / chosen_run().id
-    found = {
-        str(each.relative_to(folder)): each.read_bytes()
-        for each in folder.rglob("*")
-        if each.is_file() and each.name not in OWN and each.name != ".lock"
-    }
-    test = (read_record(folder).result or {}).get("test")
-    return found | {"test": json.dumps(test).encode()}
-
-
-def difference(results: Path, want: dict[str, bytes]) -> str:
+def found_wrong(results: Path, want: dict[str, bytes]) -> str:
     """Say what is wrong with a record that was taken up; empty where nothing is."""
-    record = read_record(results / "runs" / chosen_run().id)
-    if record.state is not State.DONE:
-        return f"it ended as {record.state.value}"
     broken = verify(results).broken
-    if broken:
-        return broken[0].reason
-    got = files(results)
-    return ", ".join(name for name in got.keys() | want.keys() if got.get(name) != want.get(name))
+    return broken[0].reason if broken else difference(results / "runs" / chosen_run().id, want)
 
 
 def main(folder: Path, prepared: Path, events: int, randoms: int, seed: int = 0) -> None:
@@ -113,7 +93,7 @@ def main(folder: Path, prepared: Path, events: int, randoms: int, seed: int = 0)
     began = time.monotonic()
     assert finish(child(whole, prepared, count=counted)) == 0
     taken, total = time.monotonic() - began, int(counted.read_text())
-    want, wrong = files(whole), []
+    want, wrong = contents(whole / "runs" / chosen_run().id), []
     chance = random.Random(seed)
     points = sorted(chance.sample(range(1, total + 1), min(events, total)))
     for each, kill in enumerate([*points, *(None for _ in range(randoms))]):
@@ -126,7 +106,7 @@ def main(folder: Path, prepared: Path, events: int, randoms: int, seed: int = 0)
         if ended != -signal.SIGKILL and (kill is not None or ended != 0):
             wrong.append(f"event {kill}: ended with {ended}")
         again = finish(child(results, prepared))
-        said = difference(results, want) if again == 0 else f"taken up, it ended with {again}"
+        said = found_wrong(results, want) if again == 0 else f"taken up, it ended with {again}"
         if said:
             wrong.append(f"event {kill}: {said}")
     told = {"events": total, "at events": len(points), "at random": randoms, "wrong": wrong}

@@ -104,4 +104,4 @@ def test_twenty_thousand_bad_calls_are_refused_in_words(targets, seed, tally):
     counts = check(drill(targets, 2500, seed))
     tally("Bad calls of the public API, seeds 0 to 7", 2500, "at most 2 % raw, none quietly wrong")
     for name in ("fine", "refused", "raw"):
-        tally(f"— of these {name}", counts[name], "")
+        tally(f"— of these {name}", counts[name], "counted")

@@ -6,26 +6,21 @@ import json
 import subprocess
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from depthpde.records.record import read_record
 from depthpde.records.verification import verify
 from depthpde.sweeps.executor import Folders
 from depthpde.sweeps.pool import Pool
 from depthpde.sweeps.sweep import sweep
 from drills.ray_hosts import Hosts, absent
+from drills.same_records import contents, difference
 from runs.conftest import small_run
 
 pytest.importorskip("ray")
 
 CUT = 30
 UPDATES = 1500
-TIMES = {"seconds", "checksums", "tokens_per_second", "peak_memory_bytes"}
-"""What of a result tells of the machine and the time."""
-
-
 RUNS = 3
 
 
@@ -56,15 +51,9 @@ def check_same(results, runs, pool):
     """Compare every file of every run byte by byte with the pool's; of the result all but time."""
     assert verify(results).broken == ()
     for run in runs:
-        here, there = results / "runs" / run.id, pool / "runs" / run.id
-        names = {each.relative_to(there) for each in there.rglob("*") if each.is_file()}
-        names = {each for each in names if not each.parts[0].startswith(("checkpoints", "."))}
-        assert len(names) >= 6
-        for name in names - {Path("status.json"), Path("environment.json"), Path("result.json")}:
-            assert (here / name).read_bytes() == (there / name).read_bytes(), (run.id, name)
-        results_of = [read_record(each).result for each in (here, there)]
-        first, second = ({k: v for k, v in each.items() if k not in TIMES} for each in results_of)
-        assert first == second
+        want = contents(pool / "runs" / run.id)
+        assert len(want) >= 6
+        assert difference(results / "runs" / run.id, want) == "", run.id
 
 
 def until(holds, seconds=300):

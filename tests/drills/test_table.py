@@ -1,26 +1,55 @@
-"""The table of the drills: rows of one name are one, a failure shows, the page keeps the rest."""
+"""The table of the drills: rows of one name are one, a failure shows, other files keep theirs."""
 
 from __future__ import annotations
 
 import pytest
 
-from drills.table import Row, fill, render
+from drills.table import Row, fill, merge, read
+
+DAY, OLDER = "2026-11-17", "2026-11-02"
+KILLS = [Row("kills", 3, "held", "a.py", DAY), Row("kills", 4, "held", "a.py", DAY)]
+FAILED = Row("`t`", 0, "failed", "b.py", DAY, fine=False)
 
 
 def test_rows_of_one_name_are_one_and_a_failure_shows(tmp_path):
-    rows = [Row("kills", 3, "held"), Row("kills", 4, "held"), Row("`a`", 0, "failed", fine=False)]
-    text = render(rows, "made today")
-    assert "| kills | 7 | ✓ held |" in text
-    assert "| `a` | 0 | ✗ failed |" in text
     page = tmp_path / "page.md"
-    page.write_text("before\n<!-- drills -->\nold\n<!-- /drills -->\nafter\n")
-    fill(page, text)
+    page.write_text("before\n<!-- drills -->\n<!-- /drills -->\nafter\n")
+    fill(page, [*KILLS, FAILED], {"a.py", "b.py"}, "made today")
+    assert "| kills | 7 | ✓ held | `a.py` | 2026-11-17 |" in page.read_text()
+    assert "| `t` | 0 | ✗ failed | `b.py` | 2026-11-17 |" in page.read_text()
     assert page.read_text().startswith("before\n<!-- drills -->\nmade today")
     assert page.read_text().endswith("<!-- /drills -->\nafter\n")
-    assert "old" not in page.read_text()
 
 
-def test_a_page_without_marks_is_refused(tmp_path):
+def test_a_run_replaces_the_rows_of_its_files_and_keeps_the_others_with_their_day(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("<!-- drills -->\n<!-- /drills -->\n")
+    old = [Row("kills", 9, "held", "a.py", OLDER), Row("disks", 1_234, "held", "c.py", OLDER)]
+    fill(page, old, {"a.py", "c.py"}, "first")
+    fill(page, [*KILLS, FAILED], {"a.py", "b.py"}, "second")
+    assert read(page) == [Row("kills", 7, "held", "a.py", DAY), FAILED, old[1]]
+    assert "first" not in page.read_text()
+    fill(page, [], {"b.py"}, "third")
+    assert FAILED not in read(page), "its file ran again, and nothing failed"
+
+
+def test_one_failure_among_rows_of_one_name_shows():
+    rows = [KILLS[0], Row("kills", 1, "lost a bit", "a.py", DAY, fine=False)]
+    assert merge([], rows, {"a.py"}) == [
+        Row("kills", 4, "held; lost a bit", "a.py", DAY, fine=False)
+    ]
+
+
+def test_no_reason_breaks_the_table(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("<!-- drills -->\n<!-- /drills -->\n")
+    fill(page, [Row("a | b", 1, "not tried\nhere", "a.py", DAY)], {"a.py"}, "about")
+    assert read(page) == [Row("a / b", 1, "not tried here", "a.py", DAY)]
+
+
+def test_a_page_without_marks_and_a_row_of_another_form_are_refused(tmp_path):
     (tmp_path / "page.md").write_text("nothing")
     with pytest.raises(ValueError, match="must have the marks"):
-        fill(tmp_path / "page.md", "text")
+        fill(tmp_path / "page.md", [], set(), "text")
+    with pytest.raises(ValueError, match="five cells"):
+        Row.parse("| kills | 7 | held |")
