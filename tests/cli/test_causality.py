@@ -93,6 +93,8 @@ def test_a_saved_hugging_face_model_is_checked(here, capsys) -> None:
     [
         (["--hf", "nowhere"], "must be a folder with config.json, got 'nowhere'"),
         (["--python", "causality_models"], "must name a function as module:function"),
+        (["--python", "."], "got '.'; name the function"),
+        (["--python", ".models:f"], "got '.models:f'; name the function"),
         (["--python", "causality_models:absent"], "must name a function as module:function"),
         (["--python", "no_such_module:f"], "must name a function as module:function"),
         (["--python", "causality_models:nothing"], "returns a torch.nn.Module or (model, inputs)"),

@@ -14,6 +14,7 @@ import os
 import random
 import signal
 import sys
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -48,7 +49,9 @@ def child(
 
     def watch(event: str, words: tuple[object, ...]) -> None:
         nonlocal seen
-        if not _writes(event, words, str(results)):
+        # the heartbeat writes by the clock, in a thread of its own: not the same in every run
+        beats = threading.current_thread() is not threading.main_thread()
+        if beats or not _writes(event, words, str(results)):
             return
         seen += 1
         if seen == at:

@@ -125,6 +125,10 @@ def from_python(name: str) -> tuple[nn.Module, Any]:
     from torch import nn
 
     module_name, _, function_name = name.partition(":")
+    wanted = f"`--python` must name a function as module:function or file.py:function, got {name!r}"
+    relative = module_name.startswith(".") and not module_name.endswith(".py")
+    if relative or not function_name.isidentifier():
+        raise ValueError(f"{wanted}; name the function that builds the model after a colon")
     folder = Path.cwd()
     if module_name.endswith(".py"):  # a file: imported from where it lies
         file = Path(module_name)
@@ -133,10 +137,7 @@ def from_python(name: str) -> tuple[nn.Module, Any]:
     try:
         build = getattr(import_module(module_name), function_name)
     except (ImportError, AttributeError, TypeError, ValueError) as error:
-        raise ValueError(
-            f"`--python` must name a function as module:function or file.py:function, got "
-            f"{name!r}: {error}"
-        ) from error
+        raise ValueError(f"{wanted}: {error}") from error
     finally:
         sys.path.pop(0)
     try:

@@ -54,7 +54,7 @@ class Trouble:
     def __init__(self, folder, deeds, *, gap=40):
         self.folder, self.deeds, self.gap = folder, list(deeds), gap
         self.last, self.most, self.ends = 0, 0, []
-        self.limit = time.monotonic() + 240
+        self.limit = time.monotonic() + 900  # a bound for a loaded machine, no expectation
 
     def __call__(self, ended):
         assert time.monotonic() < self.limit, ask("squeue", "--states=all")
