@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from drills.table import Row, fill, merge, read
 
+ROOT = Path(__file__).parents[2]
 DAY, OLDER = "2026-11-17", "2026-11-02"
 KILLS = [Row("kills", 3, "held", "a.py", DAY), Row("kills", 4, "held", "a.py", DAY)]
 FAILED = Row("`t`", 0, "failed", "b.py", DAY, fine=False)
@@ -53,3 +57,15 @@ def test_a_page_without_marks_and_a_row_of_another_form_are_refused(tmp_path):
         fill(tmp_path / "page.md", [], set(), "text")
     with pytest.raises(ValueError, match="five cells"):
         Row.parse("| kills | 7 | held |")
+
+
+def test_the_page_has_a_row_of_every_drill_and_names_no_test_that_is_not_there():
+    page = (ROOT / "docs/reliability.md").read_text()
+    tests = {path: path.read_text() for path in (ROOT / "tests").rglob("test_*.py")}
+    drills = {str(path.relative_to(ROOT / "tests")) for path in tests if " tally(" in tests[path]}
+    assert drills <= {row.by for row in read(ROOT / "docs/reliability.md")}
+    named = set(re.findall(r"`(?:tests/)?([\w/]*test_\w+\.py)`", page))
+    assert {each for each in named if not any(str(path).endswith(each) for path in tests)} == set()
+    functions = set(re.findall(r"`(test_\w+)`", page))
+    everything = "\n".join(tests.values())
+    assert {each for each in functions if f"def {each}(" not in everything} == set()

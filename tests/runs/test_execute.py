@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,27 +21,73 @@ from depthpde.runs.execute import BusyError, ensure_prepared, execute
 from depthpde.training.pretraining import PretrainingConfig
 
 CHILD = """
-import json, os, signal, sys
+import json, os, signal, sys, time
 from pathlib import Path
-from depthpde.runs.execute import execute
+import torch._dynamo
+import depthpde.runs.execute as module
 from depthpde.runs.run import RunConfig
-run = RunConfig.from_dict(json.loads(sys.argv[1]))
-at, number = int(sys.argv[4]), int(sys.argv[5])
-def callback(model, stage):
-    def look(history, now):
-        if history.update == at:
+
+def compute(values, results, at, number, phase):
+    def callback(model, stage):
+        def look(history, now):
+            if history.update == at:
+                os.kill(os.getpid(), number)
+        return look
+    if phase:
+        inner = getattr(module, phase)
+        def signalled(*words, **options):
             os.kill(os.getpid(), number)
-    return look
-record = execute(run, Path(sys.argv[2]), prepared=Path(sys.argv[3]), callback=callback)
-print(record.state)
+            time.sleep(0.1)
+            return inner(*words, **options)
+        setattr(module, phase, signalled)
+    run = RunConfig.from_dict(values)
+    return module.execute(run, Path(results), prepared=Path(sys.argv[1]), callback=callback).state
+
+ends = {}
+for name, words in json.loads(sys.stdin.read()).items():
+    read, write = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            told = compute(*words)
+        except BaseException as error:
+            told = type(error).__name__
+        os.write(write, str(told).encode())
+        os._exit(0)
+    os.close(write)
+    _, status = os.waitpid(child, 0)
+    with os.fdopen(read) as stream:
+        ends[name] = [os.waitstatus_to_exitcode(status), stream.read()]
+print(json.dumps(ends))
 """
+PHASES = ("ensure_prepared", "evaluate", "place_folder", "seal")
 
 
-def in_a_process(run, results, prepared, *, at: int, number: int) -> subprocess.CompletedProcess:
-    words = [json.dumps(run.to_dict()), str(results), str(prepared), str(at), str(int(number))]
-    return subprocess.run(
-        [sys.executable, "-c", CHILD, *words], capture_output=True, text=True, timeout=120
-    )
+def with_pretraining(run):
+    return replace(run, pretraining=PretrainingConfig(updates=10))
+
+
+@pytest.fixture(scope="module")
+def stopped(run, prepared, tmp_path_factory):
+    """Runs stopped by a signal, each in a fork of one process: results folder, code, last word."""
+    kill, term = int(signal.SIGKILL), int(signal.SIGTERM)
+    cases = {
+        "killed": (run, 5, kill, None),
+        "asked": (run, 5, term, None),
+        "killed in pretraining": (with_pretraining(run), 5, kill, None),
+        "asked in pretraining": (with_pretraining(run), 5, term, None),
+    } | {phase: (run, 0, term, phase) for phase in PHASES}
+    place = tmp_path_factory.mktemp("stopped")
+    words = {
+        name: (each.to_dict(), str(place / name), at, number, phase)
+        for name, (each, at, number, phase) in cases.items()
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", CHILD, str(prepared)],
+        input=json.dumps(words), capture_output=True, text=True, timeout=600,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return {name: (place / name, *end) for name, end in json.loads(done.stdout).items()}
 
 
 def test_a_record_tells_the_whole_run(run, prepared, tmp_path):
@@ -85,20 +132,20 @@ def test_a_finished_run_is_not_computed_again(run, prepared, tmp_path):
     assert any("is finished" in line for line in lines)
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=["killed", "asked"])
-def test_a_run_that_was_stopped_ends_as_one_that_was_not(run, prepared, tmp_path, number):
-    whole = execute(run, tmp_path / "whole", prepared=prepared)
-    ended = in_a_process(run, tmp_path / "cut", prepared, at=5, number=number)
-    cut = read_record(tmp_path / "cut" / "runs" / run.id)
-    if number == signal.SIGKILL:
-        assert ended.returncode == -signal.SIGKILL
+@pytest.mark.parametrize("how", ["killed", "asked"])
+def test_a_run_that_was_stopped_ends_as_one_that_was_not(run, prepared, tmp_path, stopped, how):
+    whole = execute(run, tmp_path, prepared=prepared)
+    results, code, told = stopped[how]
+    cut = read_record(results / "runs" / run.id)
+    if how == "killed":
+        assert code == -signal.SIGKILL
         assert cut.state is State.RUNNING  # until no heartbeat has come for long enough
     else:
-        assert ended.stdout.strip() == "interrupted", ended.stderr
+        assert (code, told) == (0, "interrupted")
         assert cut.status["signal"] == signal.SIGTERM
     assert cut.result is None
     lines: list[str] = []
-    resumed = execute(run, tmp_path / "cut", prepared=prepared, log=lines.append)
+    resumed = execute(run, results, prepared=prepared, log=lines.append)
     assert any("resumed at update" in line for line in lines)
     assert resumed.status["attempts"] == 2
     assert resumed.points() == whole.points()
@@ -109,16 +156,16 @@ def test_a_run_that_was_stopped_ends_as_one_that_was_not(run, prepared, tmp_path
 
 
 def test_a_run_stopped_in_its_pretraining_or_after_it_ends_as_one_that_was_not(
-    run, prepared, tmp_path
+    run, prepared, tmp_path, stopped
 ):
-    stages = replace(run, pretraining=PretrainingConfig(updates=10))
+    stages = with_pretraining(run)
     whole = execute(stages, tmp_path / "whole", prepared=prepared)
     curve = (whole.folder / "pretraining.jsonl").read_text()
     assert '"update": 10' in curve
     assert [each["update"] for each in whole.points()] == [2, 4, 6, 8]
-    ended = in_a_process(stages, tmp_path / "cut", prepared, at=5, number=signal.SIGKILL)
-    assert ended.returncode == -signal.SIGKILL
-    resumed = execute(stages, tmp_path / "cut", prepared=prepared)
+    results, code, _ = stopped["killed in pretraining"]
+    assert code == -signal.SIGKILL
+    resumed = execute(stages, results, prepared=prepared)
     assert resumed.points() == whole.points()
     assert (resumed.folder / "pretraining.jsonl").read_text() == curve
     assert not list(resumed.folder.glob("checkpoints*"))
@@ -132,13 +179,13 @@ def test_a_run_stopped_in_its_pretraining_or_after_it_ends_as_one_that_was_not(
     assert plain.result["pretraining"] is None
 
 
-def test_a_run_interrupted_in_its_pretraining_says_so(run, prepared, tmp_path):
-    stages = replace(run, pretraining=PretrainingConfig(updates=10))
-    ended = in_a_process(stages, tmp_path, prepared, at=5, number=signal.SIGTERM)
-    assert ended.stdout.strip() == "interrupted", ended.stderr
-    status = read_record(tmp_path / "runs" / stages.id).status
+def test_a_run_interrupted_in_its_pretraining_says_so(run, prepared, stopped):
+    stages = with_pretraining(run)
+    results, code, told = stopped["asked in pretraining"]
+    assert (code, told) == (0, "interrupted")
+    status = read_record(results / "runs" / stages.id).status
     assert status["stage"] == {"name": "pretraining", "update": 5, "updates": 10}
-    assert "stage" not in execute(stages, tmp_path, prepared=prepared).status
+    assert "stage" not in execute(stages, results, prepared=prepared).status
 
 
 def test_a_pretraining_that_diverges_is_the_result_of_the_run(run, prepared, tmp_path):
@@ -151,40 +198,38 @@ def test_a_pretraining_that_diverges_is_the_result_of_the_run(run, prepared, tmp
     assert record.result["reason"].startswith("pretraining: loss")
 
 
-PHASES = """
-import json, os, signal, sys, threading, time
-from pathlib import Path
-import depthpde.runs.execute as module
-from depthpde.runs.run import RunConfig
-run = RunConfig.from_dict(json.loads(sys.argv[1]))
-phase = getattr(module, sys.argv[4])
-def signalled(*words, **options):
-    os.kill(os.getpid(), signal.SIGTERM)
-    time.sleep(0.1)
-    return phase(*words, **options)
-setattr(module, sys.argv[4], signalled)
-module.execute(run, Path(sys.argv[2]), prepared=Path(sys.argv[3]))
-"""
-
-
-@pytest.mark.parametrize(
-    "phase",
-    ["ensure_prepared", "evaluate", "place_folder", "seal"],
-)
-def test_sigterm_in_any_phase_leaves_a_true_status_and_loses_nothing(
-    run, prepared, tmp_path, phase
-):
-    words = [json.dumps(run.to_dict()), str(tmp_path), str(prepared), phase]
-    ended = subprocess.run(
-        [sys.executable, "-c", PHASES, *words], capture_output=True, text=True, timeout=120
-    )
-    assert "TerminatedError" in ended.stderr
-    folder = tmp_path / "runs" / run.id
+@pytest.mark.parametrize("phase", PHASES)
+def test_sigterm_in_any_phase_leaves_a_true_status_and_loses_nothing(run, prepared, stopped, phase):
+    results, code, told = stopped[phase]
+    assert (code, told) == (0, "TerminatedError")
+    folder = results / "runs" / run.id
     assert read_record(folder).state is State.INTERRUPTED
     assert read_record(folder).status["signal"] == signal.SIGTERM
-    whole = execute(run, tmp_path, prepared=prepared)
+    whole = execute(run, results, prepared=prepared)
     assert whole.state is State.DONE
     assert not list(folder.glob(".*partial*"))
+
+
+def test_a_results_folder_that_vanished_and_came_back_wedges_no_run(run, prepared, tmp_path):
+    whole = execute(run, tmp_path / "whole", prepared=prepared)
+    results, away = tmp_path / "results", tmp_path / "away"
+
+    def callback(model, stage):
+        def look(history, now):
+            if history.update == 5:
+                results.rename(away)
+
+        return look
+
+    with pytest.raises(OSError, match=str(results)):
+        execute(run, results, prepared=prepared, callback=callback)
+    shutil.rmtree(results, ignore_errors=True)
+    away.rename(results)
+    assert read_record(results / "runs" / run.id).state is State.RUNNING, "nobody could write"
+    again = execute(run, results, prepared=prepared)
+    assert again.state is State.DONE
+    assert again.points() == whole.points()
+    assert np.array_equal(again.predictions(), whole.predictions())
 
 
 def test_a_missing_result_is_computed_again_and_said(run, prepared, tmp_path):
