@@ -36,7 +36,7 @@ SlurmdParameters=config_overrides
 SwitchType=switch/none
 MpiDefault=none
 KillWait=20
-MinJobAge=300
+MinJobAge=3600
 JobRequeue=1
 NodeName={host} NodeAddr=127.0.0.1 CPUs=2 RealMemory=4000 State=UNKNOWN
 PartitionName=debug Nodes={host} Default=YES MaxTime=INFINITE State=UP
