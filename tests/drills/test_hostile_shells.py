@@ -12,17 +12,24 @@ from itertools import product
 
 import pytest
 
-COMMANDS = {
-    "--help": 0, "data list": 0, "data list --json": 0, "data show nosuch": 2, "nosuch": 2,
-    "data verify --out nowhere": 2, "verify nowhere": 2, "verify empty": 2, "report nowhere": 2,
-    "dash nowhere": 2, "sweep status nowhere": 2, "protocol show nosuch": 2, "train nosuch": 2,
-    "train listops-mini --config deep.yaml": 2, "train listops-mini --config /dev/full": 2,
-    "train listops-mini --config pipe": 2, "sweep deep.json": 2, "demo --updates 0": 2,
-    "sweep placement --seeds 1000000000000": 2, "sweep placement --seeds -1": 2,
-    "doctor --python .": 2, "bench --rounds 99999999999999": 2, "train": 2, "sweep --help": 0,
-    "report nowhere --out /proc/nowhere": 2,
+LIGHT = {
+    "--help": 0, "nosuch": 2, "data list": 0, "data list --json": 0, "data show nosuch": 2,
+    "data prepare nosuch": 2, "data verify --out nowhere": 2, "verify nowhere": 2,
+    "verify empty": 2, "verify pipe": 2, "report nowhere": 2, "report pipe": 2,
+    "report nowhere --out /proc/nowhere": 2, "dash nowhere": 2, "dash pipe": 2,
+    "dash empty --port 99999": 2, "sweep status nowhere": 2, "sweep --help": 0,
+    "reproduce nosuch": 2, "doctor": 2, "completion bash": 0, "bench --rounds 99999999999999": 2,
 }  # fmt: skip
-"""Words after ``depthpde``, and the code that they end with in a kind shell."""
+"""Words after ``depthpde`` that need no torch, and the code they end with in a kind shell."""
+HEAVY = {
+    "train": 2, "train nosuch": 2, "train listops-mini --config deep.yaml": 2,
+    "train listops-mini --config /dev/full": 2, "train listops-mini --config pipe": 2,
+    "sweep deep.json": 2, "sweep placement --seeds 1000000000000": 2,
+    "sweep placement --seeds -1": 2, "demo --updates 0": 2, "doctor --python .": 2,
+    "protocol show nosuch": 2,
+}  # fmt: skip
+"""Those that import torch first, seconds each: in four shells in turn, together in all."""
+COMMANDS = LIGHT | HEAVY
 NONE = "/nonexistent"
 SHELLS: dict[str, tuple[str, dict[str, str]]] = {
     "kind": ("", {}),
@@ -40,6 +47,13 @@ SHELLS: dict[str, tuple[str, dict[str, str]]] = {
 }
 CODES = {0, 1, 2, 3, 141}
 """What a command may end with; 141 is a reader that left."""
+
+
+def all_calls():
+    """Return every call: the light ones in every shell, the heavy ones in every third."""
+    shells = list(SHELLS)
+    turns = [(words, shells[k % 3 :: 3]) for k, words in enumerate(HEAVY)]
+    return [*product(LIGHT, SHELLS), *((words, each) for words, some in turns for each in some)]
 
 
 def ask(words, shell, folder):
@@ -74,8 +88,9 @@ def test_calls_in_hostile_shells_end_in_a_sentence_and_a_code(part, tmp_path, ta
     (tmp_path / "deep.json").write_text('{"a":' * 100_000)
     (tmp_path / "empty").mkdir()
     os.mkfifo(tmp_path / "pipe")
-    calls = list(product(COMMANDS, SHELLS))
+    calls = all_calls()
     assert len(calls) >= 300
+    assert {shell for words, shell in calls if words in HEAVY} == set(SHELLS)
     calls = calls[part::4]
     said = [ask(*each, tmp_path) for each in calls]
     wrong = {call: each for call, each in zip(calls, said, strict=True) if each}

@@ -12,6 +12,7 @@ import pytest
 
 from depthpde.models.config import ModelConfig
 from depthpde.records.record import State, read_record, read_records
+from depthpde.runs.execute import execute
 from depthpde.sweeps.executor import AttemptEnd, Folders
 from depthpde.sweeps.pool import Pool
 from depthpde.sweeps.sweep import sweep
@@ -37,33 +38,30 @@ def finish(pool, count):
     return ended
 
 
-def test_workers_compute_the_same_records_as_this_process(run, prepared, tmp_path):
-    from depthpde.runs.execute import execute
-
-    here = execute(run, tmp_path / "here", prepared=prepared)
-    pool = Pool(Folders(tmp_path / "pool", None, prepared), 1, threads=1)
-    assert sweep([run], pool, tmp_path / "pool").recorded == 1
-    there = read_record(tmp_path / "pool" / "runs" / run.id)
-    assert there.points() == here.points()
-    assert there.result["start"] == here.result["start"]
-    assert there.predictions().tolist() == here.predictions().tolist()
-
-
-def test_every_worker_computes_with_the_threads_of_its_run_and_serves_many(run, prepared, tmp_path):
-    runs = seeds(run, 4)
-    pool = Pool(Folders(tmp_path, None, prepared), 2, nice=3)
+def test_workers_compute_what_this_process_does_with_the_threads_of_the_run_and_serve_many(
+    run, prepared, tmp_path
+):
+    runs = seeds(run, 3)
+    results = tmp_path / "pool"
+    pool = Pool(Folders(results, None, prepared), 2, nice=3)
     niceness: dict[int, int] = {}
 
     def callback(ended):
-        for said in statuses(tmp_path).values():
+        for said in statuses(results).values():
             if "pid" in said:
                 niceness[said["pid"]] = os.getpriority(os.PRIO_PROCESS, said["pid"])
 
-    assert sweep(runs, pool, tmp_path, callback=callback).recorded == 4
-    threads = [each.environment["threads"] for each in read_records(tmp_path).found.values()]
-    assert threads == [1] * 4  # whatever the number of workers: the bits depend on it
+    assert sweep(runs, pool, results, callback=callback).recorded == 3
+    threads = [each.environment["threads"] for each in read_records(results).found.values()]
+    assert threads == [1] * 3  # whatever the number of workers: the bits depend on it
     assert 1 <= len(niceness) <= 2
     assert set(niceness.values()) == {os.getpriority(os.PRIO_PROCESS, 0) + 3}
+    for each in runs:
+        here = execute(each, tmp_path / "here", prepared=prepared)
+        there = read_record(results / "runs" / each.id)
+        assert there.points() == here.points()
+        assert there.result["start"] == here.result["start"]
+        assert there.predictions().tolist() == here.predictions().tolist()
 
 
 class Assassin:
@@ -110,12 +108,12 @@ def test_a_run_whose_workers_are_all_killed_ends_as_failed_and_says_how(
 
 
 def test_a_disk_that_takes_no_more_fails_the_run_and_the_rest_goes_on(run, prepared, tmp_path):
-    large = replace(run, model=ModelConfig(dim=256, blocks=1, heads=2))
+    large = replace(run, model=ModelConfig(dim=64, blocks=1, heads=2))
     runs = [large, *seeds(run, 1)]
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     pool = Pool(Folders(tmp_path, None, prepared), 1, threads=1)
     try:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (2 * 2**20, before[1]))  # workers inherit it
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2**18, before[1]))  # workers inherit it
         outcome = sweep(runs, pool, tmp_path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)

@@ -161,7 +161,8 @@ class Slurm:
 
     def _end(self, run: str, submitted: _Submitted) -> Attempt | None:
         """Say how a run ended; None while nobody can know."""
-        if submitted.ending.exists():
+        # a local job is this process's child: it has ended when its process has, not its run
+        if submitted.ending.exists() and (self._queued or submitted.job.done()):
             said = read_json(submitted.ending)
             submitted.ending.unlink()
             ended = Attempt(run, AttemptEnd(said["end"]), str(said["why"]))
