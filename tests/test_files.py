@@ -6,11 +6,13 @@ import hashlib
 import os
 import resource
 import signal
+from pathlib import Path
 
 import pytest
 
 from depthpde.files import (
     file_digest,
+    local_names,
     parse_json,
     place_folder,
     read_json,
@@ -110,3 +112,10 @@ def test_a_folder_is_replaced_as_a_whole_with_one_mode(tmp_path):
     (only,) = (tmp_path / "old").iterdir()
     assert (only.name, only.stat().st_mode & 0o777) == ("new.txt", 0o640)
     assert not (tmp_path / "new").exists()
+
+
+def test_files_are_named_from_a_folder_on_and_no_other_path_is_shortened(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = f"r/a.json, {tmp_path}/r/b.json and ({tmp_path}/r/c), not other/r/d, her/e or /r/f"
+    assert local_names(text, Path("r")) == "a.json, b.json and (c), not other/r/d, her/e or /r/f"
+    assert local_names(text, tmp_path / "r").startswith("r/a.json, b.json and (c), not")

@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 import os
+import re
 import shutil
 import stat
 from collections.abc import Sequence
@@ -200,3 +201,13 @@ def flush_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def local_names(text: str, root: Path) -> str:
+    """Name the files of a text from a folder on: where that folder lies is nobody's business.
+
+    Only whole paths are shortened: of a folder ``r`` neither ``other/r/x`` nor ``her/x`` changes.
+    """
+    for folder in dict.fromkeys((str(root.absolute()), str(root))):
+        text = re.sub(rf"(?<![\w./~-]){re.escape(folder + os.sep)}", "", text)
+    return text

@@ -81,7 +81,7 @@ def test_reading_records_needs_no_torch(results, tmp_path):
         "assert 'torch' not in sys.modules"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 0, done.stderr
 

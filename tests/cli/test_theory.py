@@ -13,7 +13,7 @@ from depthpde.theory.registry import CLAIMS
 def depthpde(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "depthpde.cli.main", *arguments]
     return subprocess.run(
-        command, capture_output=True, text=True, timeout=120, check=False, cwd=cwd
+        command, capture_output=True, text=True, timeout=300, check=False, cwd=cwd
     )
 
 
@@ -97,7 +97,7 @@ def test_help_shows_examples_and_imports_nothing_heavy(tmp_path: Path) -> None:
     assert done.stdout.count("depthpde theory") >= 3
     code = "import sys; from depthpde.cli.main import parser; parser(); print(*sys.modules)"
     loaded = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=True
     ).stdout.split()
     assert "depthpde.cli.theory" in loaded
     assert not {"torch", "numpy", "rich", "jinja2", "plotly", "numba"} & set(loaded)

@@ -143,7 +143,7 @@ def test_ctrl_c_in_pretraining_says_where_it_stopped(command):
             if "update 10/4000" in line:
                 running.send_signal(signal.SIGINT)
                 break
-        said, _ = running.communicate(timeout=120)
+        said, _ = running.communicate(timeout=300)
     assert running.returncode == 130
     assert re.search(r"interrupted at pretraining, update \d+ of 4000, saved", said)
 

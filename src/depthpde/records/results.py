@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from depthpde.errors import import_optional
-from depthpde.files import read_plain
+from depthpde.files import local_names, read_plain
 from depthpde.records.findings import FINDINGS, Findings, read_findings
 from depthpde.records.index.entry import RunEntry
 from depthpde.records.index.index import Index, Progress, look_once
@@ -244,4 +244,4 @@ def _add_findings(place: Path, findings: list[Findings], broken: list[Broken]) -
             read_plain(path)  # a pipe or a file without end is refused before it is parsed
             findings.append(read_findings(path))
         except UNREADABLE as error:
-            broken.append(Broken(path.relative_to(place), str(error).replace(f"{place}/", "")))
+            broken.append(Broken(path.relative_to(place), local_names(str(error), place)))

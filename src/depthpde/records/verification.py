@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from depthpde.files import local_names
 from depthpde.records.integrity.checksums import WEIGHTS, check_file, sealed_files
 from depthpde.records.learning_curves import read_validations
 from depthpde.records.probes import read_probe
@@ -45,8 +46,7 @@ def verify(results: Path) -> Verification:
     for name, record in read.records.items():
         wrong = _wrong(record)
         if wrong:
-            reason = wrong.replace(f"{results}/", "")
-            broken.append(Broken(Path(RUNS) / name, reason))
+            broken.append(Broken(Path(RUNS) / name, local_names(wrong, results)))
         elif record.result is None:
             unfinished.append(name)
         else:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -55,9 +57,19 @@ def absent() -> str:
 def one_node(place: Path) -> Iterator[None]:
     """Start the daemons, wait until the node is idle, and end them afterwards.
 
+    One cluster at a time: SLURM's ports are the machine's, and drills run in several processes.
+
     Args:
         place: An empty folder; the environment of this process leads to it meanwhile.
     """
+    with (Path(tempfile.gettempdir()) / "depthpde-drill-slurm.lock").open("w") as alone:
+        fcntl.flock(alone, fcntl.LOCK_EX)
+        with _daemons(place):
+            yield
+
+
+@contextmanager
+def _daemons(place: Path) -> Iterator[None]:
     for name in ("state", "spool"):
         (place / name).mkdir(parents=True)
     (place / "slurm.conf").write_text(CONFIG.format(host=socket.gethostname(), place=place))
@@ -100,7 +112,7 @@ def _start(command: list[str], log: Path) -> subprocess.Popen[bytes]:
 
 
 def _until_idle(place: Path) -> None:
-    end = time.monotonic() + 60
+    end = time.monotonic() + 300
     while time.monotonic() < end:
         with suppress(subprocess.SubprocessError):
             if "idle" in ask("sinfo", "--noheader", "--format=%t"):

@@ -77,7 +77,7 @@ def test_cancelled_jobs_save(run, prepared, tmp_path, book):
     results = tmp_path / "results"
     long = replace(run, training=replace(run.training, updates=10**6, evaluate_every=10**6))
     folders = [results / "runs" / each.id for each in seeds(long, 2)]
-    end = time.monotonic() + 120
+    end = time.monotonic() + 300
     asked = []
 
     def callback(ended):

@@ -87,7 +87,7 @@ def kill(job, record):
 
 def no_job_runs_any_more():
     """Return the states of all jobs once none is on its way; a process may take a while to end."""
-    end = time.monotonic() + 120
+    end = time.monotonic() + 300
     while time.monotonic() < end:
         states = queue_states(NAME) or {}
         if set(states.values()) <= ENDED:

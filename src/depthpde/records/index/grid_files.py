@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from depthpde.files import local_names
 from depthpde.records.index.folders import ResultsFolder, Signature
-from depthpde.records.index.reading import local
 from depthpde.records.record import GRIDS, UNREADABLE, Broken, Grid, read_grid
 
 
@@ -49,4 +49,4 @@ class GridFiles:
                 raise ValueError(outside)
             return read_grid(path)
         except UNREADABLE as error:
-            return Broken(Path(GRIDS) / name, local(str(error), self.folder.root))
+            return Broken(Path(GRIDS) / name, local_names(str(error), self.folder.root))

@@ -20,13 +20,13 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+from depthpde.files import local_names
 from depthpde.records.index.entry import RunEntry, Snapshot
 from depthpde.records.index.folders import ResultsFolder, Signature
 from depthpde.records.index.grid_files import GridFiles
 from depthpde.records.index.reading import (
     faults,
     keep_parts,
-    local,
     make_record,
     make_summary,
     read_row,
@@ -307,7 +307,8 @@ class Index:
     def _refusals(self) -> bool:
         """Note folders that are not read at all; say whether that is news."""
         stored = {name: self.folder.refused(name) for name in (RUNS, GRIDS)}
-        now = {n: Broken(self.root / n, local(why, self.root)) for n, why in stored.items() if why}
+        shown = {n: local_names(why, self.root) for n, why in stored.items() if why}
+        now = {n: Broken(self.root / n, why) for n, why in shown.items()}
         before, self._broken = self._broken, now
         return now != before
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from depthpde.files import read_plain
+from depthpde.files import local_names, read_plain
 from depthpde.records.index.entry import RunEntry, summarize
 from depthpde.records.index.folders import Signature, run_signature
 from depthpde.records.index.store import IndexRow
@@ -52,7 +51,7 @@ def read_row(folder: Path, signature: Signature, refused: str = "") -> IndexRow:
             curve = json.dumps(read_validations(record).value).encode()
             probe = read_plain(folder / PROBE) if read_probe(record).value else b"{}"
     except UNREADABLE as error:
-        return IndexRow(folder.name, signature, None, local(str(error), root))
+        return IndexRow(folder.name, signature, None, local_names(str(error), root))
     if run_signature(str(folder)) != signature:
         signature = ""
     return IndexRow(folder.name, signature, entry, "", parts, stored, curve, probe)
@@ -163,12 +162,7 @@ def faults(record: Record) -> tuple[tuple[str, str], ...]:
     """Name the files of a record that cannot be read, and why."""
     root = record.folder.parents[1]
     parts = (read_validations(record).broken, read_probe(record).broken)
-    return tuple((each.path.name, local(each.reason, root)) for each in parts if each)
-
-
-def local(reason: str, root: Path) -> str:
-    """Name files from the results folder on: where that lies is nobody's business."""
-    return reason.replace(f"{root}{os.sep}", "")
+    return tuple((each.path.name, local_names(each.reason, root)) for each in parts if each)
 
 
 def _joined(texts: Mapping[str, bytes]) -> bytes:
