@@ -30,6 +30,16 @@ def test_a_record_that_is_there_is_not_written_again(run, prepared, tmp_path):
     assert read_record(record.folder) == record
 
 
+def test_checkpoints_begun_here_go_when_the_result_comes_and_not_before(tmp_path):
+    for stage in ("checkpoints", "checkpoints-pretraining"):
+        (tmp_path / stage).mkdir()
+        (tmp_path / stage / "update-1.json").write_text("{}")
+    assert unpack({"status.json": b"{}"}, tmp_path)
+    assert len(list(tmp_path.glob("checkpoints*/update-1.json"))) == 2
+    assert unpack({"status.json": b"{}", "result.json": b"{}"}, tmp_path)
+    assert not list(tmp_path.glob("checkpoints*"))
+
+
 def test_the_result_comes_last(tmp_path):
     (tmp_path / "status.json").mkdir()  # so that this file cannot be written
     with pytest.raises(OSError, match=r"status\.json"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
@@ -37,6 +38,7 @@ def unpack(parcel: Mapping[str, bytes], folder: Path) -> bool:
     """Put a run's files in place, the result last; False where its result is there already.
 
     A record counts as finished when its result is there, so a reader never sees half of one.
+    Checkpoints of an attempt that was begun here and ended elsewhere go once the result has come.
     """
     for name in parcel:
         parts = PurePosixPath(name).parts
@@ -48,4 +50,6 @@ def unpack(parcel: Mapping[str, bytes], folder: Path) -> bool:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, parcel[name])
+    for left in folder.glob(f"{STAYS}*") if RESULT in parcel else ():
+        shutil.rmtree(left, ignore_errors=True)
     return True
