@@ -68,12 +68,11 @@ def read_validations(record: Record) -> Reading[list[tuple[int, float]]]:
 
 def parse_validations(record: Record) -> Reading[list[tuple[int, float]]]:
     """Read updates and validation accuracies from the run's file."""
-    path = record.folder / METRICS
     try:
         looks = [(int(each["update"]), float(each["accuracy"])) for each in record.validations()]
     except (ValueError, OSError) as error:
-        return Reading([], Broken(path, str(error)))
+        return Reading([], Broken(record.folder / METRICS, str(error)))
     except (KeyError, TypeError) as error:
         why = f"every validation must tell an update and an accuracy, but {error!r}"
-        return Reading([], Broken(path, why))
+        return Reading([], Broken(record.folder / METRICS, why))
     return Reading([(update, value) for update, value in sorted(looks) if math.isfinite(value)])

@@ -79,17 +79,22 @@ def read_probe(record: Record) -> Reading[Mapping[str, Any]]:
     return record.keep(PROBE, lambda: parse_probe(record))
 
 
-def parse_probe(record: Record) -> Reading[Mapping[str, Any]]:
-    """Read what a run's probe says from its file."""
+def parse_probe(
+    record: Record, texts: dict[str, bytes] | None = None
+) -> Reading[Mapping[str, Any]]:
+    """Read what a run's probe says from its file; `texts` takes up a file that is one."""
     path = record.folder / PROBE
     try:
-        values = parse_json(record.content(PROBE))
+        content = record.content(PROBE)
+        values = parse_json(content)
     except FileNotFoundError:
         return Reading({})
     except (OSError, ValueError, RecursionError) as error:
         return Reading({}, Broken(path, f"a probe must be JSON, but {error}"))
     if not isinstance(values, Mapping):
         return Reading({}, Broken(path, f"a probe must be an object, got {type(values).__name__}"))
+    if texts is not None:
+        texts[PROBE] = content
     return Reading(values)
 
 

@@ -44,6 +44,14 @@ def test_what_is_put_is_read_again(results: Path) -> None:
     assert len({id(each) for each in lines}) == 1, "runs that agree share their trivial lines"
 
 
+@pytest.mark.parametrize("text", ['"é"', '"ascii"', '"' + 300 * "é" + '"', '"' + 300 * "a" + '"'])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_files_of_any_size_and_encoding_are_kept(results: Path, text: str, encoding: str) -> None:
+    row, store = a_row(results)._replace(probe=text.encode(encoding)), open_store(results)
+    store.put([row])
+    assert store.probe(row.id, "one") == text.strip('"')
+
+
 def test_a_record_of_another_signature_is_not_given(results: Path) -> None:
     row, store = a_row(results), open_store(results)
     store.put([row])
@@ -98,6 +106,6 @@ def test_one_of_another_version_is_refused_so_that_it_is_made_anew(results: Path
     assert store.path is not None
     with sqlite3.connect(store.path) as other:
         other.execute("UPDATE about SET format = 'older'")
-    with pytest.raises(sqlite3.DatabaseError, match="must be of format 2 depthpde"):
+    with pytest.raises(sqlite3.DatabaseError, match="must be of format 3 depthpde"):
         Store(store.path)
     assert open_store(results).path == store.path
