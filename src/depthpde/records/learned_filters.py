@@ -190,9 +190,9 @@ def _learned(record: Record, what: str) -> dict[str, list[float]]:
     if not isinstance(named, Mapping):
         return {}
     return {
-        str(name): [float(each) for each in values]
+        str(name): list(map(float, values))
         for name, values in named.items()
-        if isinstance(values, list) and all(isinstance(each, int | float) for each in values)
+        if isinstance(values, list) and set(map(type, values)) <= {float, int, bool}
     }
 
 

@@ -42,7 +42,9 @@ def join(runs: Sequence[Sequence[tuple[int, float]]]) -> LearningCurve:
     # Before the first point of any run there is no mean over all of them.
     first = max((run[0][0] for run in known), default=0)
     updates = [each for each in updates if each >= first]
-    columns = list(zip(*(_held(run, updates) for run in known), strict=True))
+    alike = all(len(run) == len(updates) for run in known)  # then every run has a value at each
+    held = ([value for _, value in run] if alike else _held(run, updates) for run in known)
+    columns = list(zip(*held, strict=True))
     return LearningCurve(
         updates=tuple(updates),
         mean=tuple(sum(each) / len(each) for each in columns),
