@@ -10,7 +10,6 @@ so the folders of several machines can simply be copied together.
 
 from __future__ import annotations
 
-import errno
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -177,10 +176,9 @@ class Record:
         return values
 
     def _metrics(self, wanted: str = "") -> Iterator[dict[str, Any]]:
-        try:
-            lines = self.content(METRICS).decode("utf-8").splitlines(keepends=True)
-        except FileNotFoundError:
+        if not os.path.exists(f"{self.folder}/{METRICS}"):
             return
+        lines = self.content(METRICS).decode("utf-8").splitlines(keepends=True)
         if lines and not lines[-1].endswith("\n"):
             lines.pop()  # a line that is being written is not yet there
         # A file that is as its checksum says was written by us: lines nobody wants stay unparsed.
@@ -264,14 +262,13 @@ def is_recorded(results: Path, run: str) -> bool:
 
 def read_record(folder: Path, texts: dict[str, bytes] | None = None) -> Record:
     """Return the record in a folder, or say why there is none; `texts` takes up its files."""
-    again = _again(folder)
-    values = _read(f"{folder}/{CONFIG}", again, texts)
+    values = _read(f"{folder}/{CONFIG}", _again(folder), texts)
     if values.get("format") != FORMAT:
         raise ValueError(
             f"{folder / CONFIG} must be of format {FORMAT}, got {values.get('format')!r}; "
             "read it with the version of depthpde that wrote it"
         )
-    config = values.get("config")
+    config, again = values.get("config"), _again(folder)
     if not isinstance(config, dict) or not {"task", "seed"} <= config.keys():
         raise ValueError(f"{folder / CONFIG} must hold a config with a task and a seed")
     if not isinstance(config["task"], str) or type(config["seed"]) is not int:
@@ -285,18 +282,18 @@ def read_record(folder: Path, texts: dict[str, bytes] | None = None) -> Record:
         )
     # The status first: it says "done" after the result is there, so the reverse means it is gone.
     status, environment, result = (
-        _read_optional(f"{folder}/{name}", again, texts) for name in (STATUS, ENVIRONMENT, RESULT)
+        _read(path, again, texts) if os.path.exists(path) else None
+        for path in (f"{folder}/{name}" for name in (STATUS, ENVIRONMENT, RESULT))
     )
     status, environment = status or {}, environment or {}
     if result is not None:
         _check_result(folder / RESULT, result)
     if status.get("state", State.PENDING) not in list(State):
-        wrong = f"must tell a state, got {status.get('state')!r}"
-        raise ValueError(f"{folder / STATUS} {wrong}; {again}")
+        raise ValueError(f"{folder / STATUS} must tell a state, got {status['state']!r}; {again}")
     if wrong := shape.misshapen(status, shape.STATUS):
         raise ValueError(f"{folder / STATUS}: {wrong}; {again}")
-    label, run = str(values.get("label", folder.name)), folder.name
-    return Record(folder, run, label, config, status, environment, result)
+    label = str(values.get("label", folder.name))
+    return Record(folder, folder.name, label, config, status, environment, result)
 
 
 def _check_result(path: Path, result: dict[str, Any]) -> None:
@@ -385,18 +382,6 @@ def _parse_line(line: str, place: str) -> dict[str, Any]:
             f"{place} must be an object with a kind, got {line.strip()[:60]}; remove the line"
         )
     return values
-
-
-def _read_optional(path: str, advice: str, texts: dict[str, bytes] | None) -> dict[str, Any] | None:
-    """Return what a file holds, None where there is none or its link leads nowhere."""
-    try:
-        return _read(path, advice, texts)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        if error.errno == errno.ELOOP:  # a link to itself
-            return None
-        raise
 
 
 def _read(path: Path | str, advice: str, texts: dict[str, bytes] | None = None) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from depthpde.records.index.reading import (
     make_summary,
     read_row,
 )
-from depthpde.records.index.store import IndexRow, Store, open_store, remove
+from depthpde.records.index.store import IndexRow, Kept, Store, open_store, remove, unpack
 from depthpde.records.record import (
     FINISHED,
     GRIDS,
@@ -143,10 +143,11 @@ class Index:
             return None
         if row.entry.state not in FINISHED:
             return self.find(run)
-        stored = self._stored(lambda store: store.record(run, row.signature))
-        if stored is None:
+        files = self._stored(lambda store: store.files(run, row.signature)) or (None, None, None)
+        stored, curve, probe = (partial(self._unpack, each) for each in files)
+        if (values := stored()) is None:
             return self.find(run)
-        return self._with_parts(make_record(row, self.root / RUNS / run, stored), row)
+        return keep_parts(make_record(row, self.root / RUNS / run, values), row, curve, probe)
 
     def summaries(self, runs: Iterable[str]) -> dict[str, Record]:
         """Return records of known runs that hold their scores alone, made without reading a file.
@@ -247,6 +248,9 @@ class Index:
             if path is not None and not isinstance(error, sqlite3.OperationalError):
                 remove(path)
             return None
+
+    def _unpack(self, kept: Kept) -> Any:
+        return self._stored(lambda _: unpack(kept))
 
     def _settled(self, number: int, run: str) -> Signature | None:
         row = self._rows.get(run)

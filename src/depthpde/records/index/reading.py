@@ -116,7 +116,7 @@ def make_record(row: IndexRow, folder: Path, stored: Any) -> Record:
     Args:
         row: Of the run.
         folder: Where the run lies.
-        stored: What `Store.record` returned.
+        stored: The values of its record, of `Store.files`.
     """
     return Record(
         folder=folder,

@@ -75,6 +75,17 @@ class IndexRow(NamedTuple):
     probe: bytes | None = None
 
 
+Kept = bytes | str | None
+"""A file as the index keeps it: compressed, or a text where it is small."""
+
+
+def unpack(kept: Kept) -> Any:
+    """Return the plain values of what `Store.files` returned; None of nothing."""
+    if kept is None:
+        return None
+    return json.loads(kept if isinstance(kept, str) else zlib.decompress(kept))
+
+
 def open_store(results: Path | None) -> Store:
     """Open the index of a results folder, made anew where it is none.
 
@@ -135,9 +146,12 @@ class Store:
         lines: dict[str, Mapping[str, float]] = {}
         return [_row(each, lines) for each in rows]
 
-    def record(self, run: str, signature: Signature) -> Any:
-        """Return the plain values of a run's record; None where they are of another signature."""
-        return self._blob("record", run, signature)
+    def files(self, run: str, signature: Signature) -> Sequence[Kept]:
+        """Return what is kept of a run's record, curve and probe, for `unpack`; one question."""
+        rows = self._ask(
+            "SELECT record, curve, probe FROM files WHERE id = ? AND signature = ?", run, signature
+        )
+        return rows[0] if rows else (None, None, None)
 
     def curve(self, run: str, signature: Signature) -> Any:
         """Return the validations of a run; None where they are of another signature."""
@@ -170,12 +184,7 @@ class Store:
         rows = self._ask(
             f"SELECT {column} FROM files WHERE id = ? AND signature = ?", run, signature
         )
-        kept = rows[0][0] if rows else None
-        return (
-            None
-            if kept is None
-            else json.loads(kept if type(kept) is str else zlib.decompress(kept))
-        )
+        return unpack(rows[0][0] if rows else None)
 
     def _ask(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
         with self._lock:
