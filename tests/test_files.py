@@ -113,7 +113,7 @@ def test_no_number_escapes_because_its_text_looked_harmless():
             refused += 1
             with pytest.raises(ValueError, match="number must") as raised:
                 parse_json(text, constants=True)
-            assert str(raised.value) == str(error)
+            assert str(raised.value) == str(error)  # noqa: PT017
         else:
             assert repr(parse_json(text, constants=True)) == repr(wanted)
     assert 1000 < refused < 4000  # both kinds were tried
