@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from test_mirror import ELSEWHERE
 from test_site import tool
 
@@ -23,3 +25,17 @@ def test_changed_tests_and_pages_are_run_and_what_is_gone_is_not():
 
 def test_nothing_changed_still_checks_the_map():
     assert check.tests_of([], ELSEWHERE) == sorted(check.ALWAYS)
+
+
+def test_what_is_over_time_is_ended_and_names_the_command_that_does_the_rest(capfd, monkeypatch):
+    monkeypatch.setattr(check, "ROOT", check.ROOT / "tools")
+    began = time.monotonic()
+    step = check.start(["timeit", "-n", "1", "-r", "1", "-s", "import time", "time.sleep(60)"])
+    assert check.finish(step, began + 0.5, "make test") == 0
+    assert time.monotonic() - began < 30
+    assert step.returncode != 0
+    assert "make test" in capfd.readouterr().out
+
+
+def test_a_step_that_fails_in_time_gives_its_code():
+    assert check.finish(check.start(["no_such_module"]), time.monotonic() + 60, "make test") == 1

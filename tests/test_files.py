@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import os
+import random
 import resource
 import signal
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from depthpde import files
 from depthpde.files import (
     file_digest,
     local_names,
@@ -90,6 +93,39 @@ def test_a_number_that_nobody_can_count_with_is_no_json(text):
 def test_a_curve_may_hold_what_a_diverged_loss_is():
     assert parse_json("[NaN, Infinity, 3]", constants=True)[1] == float("inf")
     assert parse_json(str(2**64 - 1)) == 2**64 - 1
+
+
+def test_no_number_escapes_because_its_text_looked_harmless():
+    by = random.Random(0)
+    careful = files._DECODERS[True, True]
+    refused = 0
+    for _ in range(5000):
+        digits = "".join(
+            by.choices("0123456789", k=by.choice((1, 2, 17, 18, 19, 20, 21, 308, 309)))
+        )
+        number = by.choice(("", "-")) + (digits.lstrip("0") or "0")
+        number += by.choice(("", ".5", ".0000000012345678901234567"))
+        number += by.choice(("", "", "e5", "E+99", "e-400", "e290", "E+0309", "e+1000"))
+        text = by.choice(("{}", "[{}]", '{{"a":{}}}', '{{"a" :\n\t{}\r}}', "[1,{}]")).format(number)
+        try:
+            wanted = careful.decode(text)
+        except ValueError as error:
+            refused += 1
+            with pytest.raises(ValueError, match="number must") as raised:
+                parse_json(text, constants=True)
+            assert str(raised.value) == str(error)  # noqa: PT017
+        else:
+            assert repr(parse_json(text, constants=True)) == repr(wanted)
+    assert 1000 < refused < 4000  # both kinds were tried
+
+
+def test_a_file_that_grows_while_it_is_read_is_read_to_its_end(tmp_path, monkeypatch):
+    path = write_whole(tmp_path / "a", "12345")
+    short = SimpleNamespace(st_size=2, st_mode=path.stat().st_mode)
+    monkeypatch.setattr(os, "fstat", lambda _: short)
+    assert read_plain(path) == b"12345"
+    with pytest.raises(ValueError, match="at most 4 bytes, got 5"):
+        read_plain(path, 4)
 
 
 def test_json_that_is_nested_too_deeply_is_an_error_of_the_file(tmp_path):

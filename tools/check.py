@@ -3,7 +3,8 @@
     src/depthpde/a/b.py  →  tests/a/test_b.py, or the place that tests/test_mirror.py names
 
 What changed is what differs from BASE (origin/main unless given), new files included. The tests of
-the map always run. Whatever does not fit into the time is named, and left to `make test`.
+the map always run, and types are checked beside them. What is over time is named and left to
+`make types` and `make test`.
 """
 
 from __future__ import annotations
@@ -57,10 +58,27 @@ def changed_files(base: str) -> list[str]:
     return lines
 
 
-def run(call: list[str], seconds: float | None = None) -> int:
-    """Run one step, say its name, and return its exit code."""
+def start(call: list[str]) -> subprocess.Popen[bytes]:
+    """Start one step, and print its name."""
     print("·", " ".join(call[:4]), flush=True)
-    return subprocess.run([sys.executable, "-m", *call], cwd=ROOT, timeout=seconds).returncode
+    return subprocess.Popen([sys.executable, "-m", *call], cwd=ROOT)
+
+
+def finish(step: subprocess.Popen[bytes], until: float, rest: str) -> int:
+    """Return the exit code of a step; 0 where the time is over, after saying what does the rest.
+
+    Args:
+        step: As `start` returned it.
+        until: Of the monotonic clock.
+        rest: The command that has the time.
+    """
+    try:
+        return step.wait(max(0.0, until - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        step.terminate()
+        step.wait()
+        print(f"{SECONDS:.0f} s are over and this was not checked to its end: {rest}", flush=True)
+        return 0
 
 
 def main() -> int:
@@ -68,18 +86,16 @@ def main() -> int:
     sys.path.insert(0, str(ROOT / "tests"))
     from test_mirror import ELSEWHERE
 
-    began = time.monotonic()
-    for step in (["ruff", "format", "--check", "."], ["ruff", "check", "."], ["mypy"]):
-        if code := run(step):
+    until = time.monotonic() + SECONDS
+    for step in (["ruff", "format", "--check", "."], ["ruff", "check", "."]):
+        if code := start(step).wait():
             return code
     files = tests_of(changed_files(os.environ.get("BASE", "origin/main")), ELSEWHERE)
     print(f"{len(files)} test files: {' '.join(files)}")
-    left = max(1.0, SECONDS - (time.monotonic() - began))
-    try:
-        return run(["pytest", "-q", "-x", "-m", "not drill", "-n", "auto", *files], left)
-    except subprocess.TimeoutExpired:
-        print(f"{SECONDS:.0f} s are over and not every test was run; the rest by: make test")
-        return 0
+    types = start(["mypy"])
+    tests = start(["pytest", "-q", "-x", "-m", "not drill", "-n", "auto", *files])
+    codes = [finish(tests, until, "make test"), finish(types, until, "make types")]
+    return next((code for code in codes if code), 0)
 
 
 if __name__ == "__main__":

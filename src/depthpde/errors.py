@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import shlex
 import sys
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
@@ -146,9 +147,23 @@ def import_optional(module: str, wanted_by: str, extra: str) -> ModuleType:
     except ImportError as error:
         name = module.partition(".")[0]
         raise ValueError(
-            f"{wanted_by} needs {name}, got {error}; "
-            f"install it with: pip install 'depthpde[{extra}]'"
+            f"{wanted_by} needs {name}, got {error}; {install_advice(extra)}"
         ) from error
+
+
+def install_advice(extra: str) -> str:
+    """Return the command that brings an extra, as somebody of this environment would type it.
+
+    >>> install_advice("hf")
+    "install it with: pip install 'depthpde[hf]'"
+
+    Args:
+        extra: The extra of this package.
+    """
+    # uvx keeps the environment of one command in its cache, where nothing can be installed.
+    if any(part.startswith(("archive-v", "environments-v")) for part in Path(sys.prefix).parts):
+        return f"run it with: uvx --from 'depthpde[{extra}]' depthpde {shlex.join(sys.argv[1:])}"
+    return f"install it with: pip install 'depthpde[{extra}]'"
 
 
 def nearest(value: str, names: Iterable[str]) -> str | None:

@@ -22,7 +22,7 @@ PARTIAL = ".partial-"
 """What the name of a file that is being written contains."""
 
 
-def read_plain(path: Path, limit: int = LARGEST) -> bytes:
+def read_plain(path: Path | str, limit: int = LARGEST) -> bytes:
     """Return the content of a regular file below a size; anything else is refused unread.
 
     A pipe would wait for ever, a device never ends, and a sparse file of 10 GB takes 10 GB of
@@ -41,13 +41,7 @@ def read_plain(path: Path, limit: int = LARGEST) -> bytes:
         if not stat.S_ISREG(about.st_mode):
             kind = _kind(about.st_mode)
             raise ValueError(f"{path} must be a regular file, got {kind}; remove it")
-        content = b""
-        if about.st_size <= limit:
-            with os.fdopen(handle, "rb", closefd=False) as stream:
-                # Asked for `limit` bytes, Python would make room for all of them first.
-                content = stream.read(about.st_size + 1)
-                if len(content) > about.st_size:  # it has grown since
-                    content += stream.read(limit + 1 - len(content))
+        content = _read(handle, about.st_size, limit) if about.st_size <= limit else b""
     finally:
         os.close(handle)
     if about.st_size > limit or len(content) > limit:
@@ -58,11 +52,23 @@ def read_plain(path: Path, limit: int = LARGEST) -> bytes:
     return content
 
 
+def _read(handle: int, size: int, limit: int) -> bytes:
+    """Return what an open file holds; without a stream, which costs more than a small file."""
+    content = os.read(handle, size + 1)  # asked for `limit` bytes, it would make room for them all
+    while len(content) != size and len(content) <= limit:  # it has grown since, or was cut short
+        more = os.read(handle, min(limit + 1 - len(content), _BLOCK))
+        if not more:
+            break
+        content += more
+    return content
+
+
 def parse_json(text: bytes | str, *, constants: bool = False) -> Any:
     """Return the values of a JSON text whose numbers all are finite and fit into 64 bits.
 
     Python reads 1e999 as infinity and an integer of any length, on which arithmetic and other
-    programs fail far from the file; both are refused here.
+    programs fail far from the file; both are refused here. Only a text in which such a number
+    could stand pays for a look at each of its numbers.
 
     >>> parse_json('{"accuracy": 61.5}')
     {'accuracy': 61.5}
@@ -73,7 +79,7 @@ def parse_json(text: bytes | str, *, constants: bool = False) -> Any:
     """
     if isinstance(text, bytes):
         text = text.decode(json.detect_encoding(text), "surrogatepass")
-    return _DECODERS[constants].decode(text)
+    return _DECODERS[constants, _may_overflow(text)].decode(text)
 
 
 def parse_json_lines(lines: Sequence[str]) -> list[Any] | None:
@@ -156,11 +162,35 @@ def _whole(text: str) -> int:
     return int(text)
 
 
+def _may_overflow(text: str) -> bool:
+    """Return whether a number of a text may be infinite or beyond 64 bits; never wrongly no.
+
+    It would have 19 digits before its point, or a positive exponent of three.
+    """
+    outline = b"." + text.encode("utf-8", "surrogatepass").translate(_OUTLINE, b"+")
+    if _LONG in outline:
+        return True
+    at, seen = outline.find(_EXPONENT), 0
+    while at >= 0 and seen < _MOST_SEEN:  # most are parts of a checksum, which is no number
+        start = outline.rfind(b".", 0, at) + 1
+        if not outline[start:at].strip(b"0/"):
+            return True
+        at, seen = outline.find(_EXPONENT, at + 1), seen + 1
+    return at >= 0
+
+
+_OUTLINE = bytes.maketrans(b"123456789E.:,[{- \t\r\n", b"000000000e/.........")
+"""Digits alike, and alike what a number can follow; its own point is none of that."""
+_LONG, _EXPONENT = b"." + b"0" * 19, b"0e000"
+_MOST_SEEN = 100
 _DECODERS = {
-    constants: json.JSONDecoder(
-        parse_float=_finite, parse_int=_whole, parse_constant=float if constants else _finite
+    (constants, careful): json.JSONDecoder(
+        parse_float=_finite if careful else None,
+        parse_int=_whole if careful else None,
+        parse_constant=float if constants else _finite,
     )
     for constants in (False, True)
+    for careful in (False, True)
 }
 
 

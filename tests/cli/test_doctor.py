@@ -196,16 +196,30 @@ def test_text_needs_a_tokenizer_and_lines(here, capsys):
     assert "`--text` needs a tokenizer beside the model" in capsys.readouterr().err
 
 
-def test_says_which_extra_is_missing(here, capsys, monkeypatch):
+@pytest.mark.parametrize(
+    ("prefix", "advice"),
+    [
+        ("/home/me/.venv", "pip install 'depthpde[hf]'"),
+        (
+            "/home/me/.cache/uv/archive-v0/Zx9",
+            "uvx --from 'depthpde[hf]' depthpde doctor --hf theirs",
+        ),
+    ],
+)
+def test_says_which_extra_is_missing(here, capsys, monkeypatch, prefix, advice):
     (here / "theirs").mkdir()
     (here / "theirs" / "config.json").write_text("{}")
 
     def absent(name):
         raise ImportError(name)
 
-    monkeypatch.setattr("depthpde.cli.subject.import_module", absent)
+    monkeypatch.setattr("depthpde.errors.import_module", absent)
+    monkeypatch.setattr(sys, "prefix", prefix)
+    monkeypatch.setattr(sys, "argv", ["depthpde", "doctor", "--hf", "theirs"])
     assert main(["doctor", "--hf", "theirs"]) == 2
-    assert "`--hf` needs transformers; pip install 'depthpde[hf]'" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "`--hf` needs transformers" in told
+    assert told.rstrip().endswith(advice)
 
 
 EVIL = """

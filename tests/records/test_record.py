@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from depthpde.files import write_json
+from depthpde.records.integrity.checksums import seal
 from depthpde.records.record import (
     LOST_AFTER,
     Cell,
@@ -23,6 +24,7 @@ from depthpde.records.record import (
     write_grid,
 )
 
+DONE = {"format": 1, "status": "done"}
 GRID = Grid(
     "placement", "Where?", "baseline", (Cell("text-mini", "baseline", 0, "a" * 16),),
     {"baseline": {"words": "nothing placed"}},
@@ -227,3 +229,33 @@ def test_predictions_that_were_cut_are_refused_also_without_checksums(tmp_path):
     (folder / "predictions.u8").write_bytes(bytes(3))
     with pytest.raises(ValueError, match="must hold 4 predictions, got 3"):
         read_record(folder).predictions()
+
+
+def test_the_validations_of_a_sealed_curve_are_those_of_a_plain_one(tmp_path):
+    lines = [
+        {"kind": "point", "update": 1, "loss": float("nan")},
+        {"kind": "validation", "update": 1, "accuracy": 50.0},
+        {"kind": "point", "update": 2, "note": "no validation"},
+        {"kind": "point", "update": 3, "note": "validation"},
+        {"kind": "validation", "update": 3, "accuracy": 60.0},
+    ]
+    folder = make(tmp_path)
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
+    plain = read_record(folder).validations()
+    write_json(folder / "result.json", seal(folder, DONE, ("metrics.jsonl",)))
+    assert read_record(folder).validations() == plain == [lines[1], lines[4]]
+
+
+def test_a_broken_line_of_a_sealed_curve_keeps_its_number(tmp_path):
+    folder = make(tmp_path)
+    (folder / "metrics.jsonl").write_text('{"kind": "point"}\n{"kind": "validation",\n')
+    write_json(folder / "result.json", seal(folder, DONE, ("metrics.jsonl",)))
+    with pytest.raises(ValueError, match="line 2, must be JSON"):
+        read_record(folder).validations()
+
+
+def test_a_link_to_itself_is_no_file(tmp_path):
+    folder = make(tmp_path)
+    for name in ("status.json", "environment.json", "result.json"):
+        (folder / name).symlink_to(name)
+    assert read_record(folder).state is State.PENDING

@@ -6,6 +6,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from depthpde.records.evidence import over_all
+from depthpde.report import grid_section
 from depthpde.report.cost import cost_table
 from depthpde.report.grid_section import write_grid_section
 from depthpde.report.tables import paired_table
@@ -20,6 +21,16 @@ def test_a_chapter_of_one_task_draws_no_figure_by_task(evidence, section):
     one = write_grid_section(evidence.select(tasks=["text-mini"]))
     assert set(one.figures) == {"diagram", "forest"}
     assert set(section.figures) == {"diagram", "forest", "forest-by-task", "heat-map"}
+
+
+def test_a_hint_names_so_many_runs_and_counts_the_rest(evidence, section, monkeypatch):
+    drawn, few = section.figures["heat-map"], r"; runs( [0-9a-f]{16})+</title>"
+    seeds = len(evidence.pairs("text-mini", evidence.others[0]))
+    assert re.search(few, drawn)
+    assert " more</title>" not in drawn
+    monkeypatch.setattr(grid_section, "MOST_NAMED", 1)
+    drawn = write_grid_section(evidence).figures["heat-map"]
+    assert re.search(rf"; runs [0-9a-f]{{16}} and {seeds - 1} more</title>", drawn)
 
 
 def test_a_chapter_leads_with_the_best_the_worst_and_the_best_control(section):

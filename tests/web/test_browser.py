@@ -320,6 +320,35 @@ def test_a_record_named_like_a_script_does_nothing(visitor: Browser, results: Pa
         visitor.open("about:blank")
 
 
+def test_a_board_of_pending_cells_does_not_scroll_sideways(visitor: Browser, results: Path) -> None:
+    """Words that only a screen reader sees stood beyond the edge of a wide table."""
+    cells = (("retrieval-mini", "text-mini", "image-mini", "listops-mini", "mnist-mini"), range(30))
+    asked = [
+        Cell(task, "baseline", seed, f"{seed:016x}") for task, seed in itertools.product(*cells)
+    ]
+    write_grid(results, Grid("many", "How many?", "baseline", tuple(asked), {"baseline": {}}))
+    with serving(results) as site:
+        visitor.size(360, 740)
+        visitor.open(site.address + "/")
+        visitor.wait("document.querySelectorAll('.unseen').length > 0")
+        assert visitor.ask("document.documentElement.scrollWidth") == 360
+        visitor.open("about:blank")
+        visitor.size(1280, 900)
+
+
+def test_evidence_on_a_phone_is_as_wide_as_the_page(visitor: Browser, results: Path) -> None:
+    run = sorted((results / "runs").iterdir())[0]
+    said = {"verdicts": {"rank collapse": "ill"}, "evidence": {"rank collapse": "rank 3 " * 20}}
+    (run / "doctor.jsonl").write_text(json.dumps(said) + "\n")
+    with serving(results) as site:
+        visitor.size(390, 844)
+        visitor.open(f"{site.address}/run/{run.name}/doctor")
+        wide = "document.querySelector('.verdicts td:last-child').getBoundingClientRect().width"
+        assert visitor.ask(wide) > 300
+        visitor.open("about:blank")
+        visitor.size(1280, 900)
+
+
 def test_an_empty_folder_says_how_to_fill_it_and_shows_what_comes(
     visitor: Browser, shared_results: Path, tmp_path: Path
 ) -> None:

@@ -83,6 +83,15 @@ def test_a_run_asked_for_before_all_is_read_is_found(
         assert "6 paired seeds" in site.get("/compare")[2]
 
 
+def test_a_foreign_folder_says_what_a_results_folder_is(tmp_path: Path) -> None:
+    (tmp_path / "runs" / "holiday").mkdir(parents=True)
+    with serving(tmp_path) as site:
+        body = site.get("/")[2]
+        assert "runs/ID/config.json" in body
+        assert "depthpde dash FOLDER" in body
+        assert "✗ not a record" in body
+
+
 def test_a_corrupt_record_is_listed_and_the_rest_is_shown(results: Path) -> None:
     folder = sorted((results / "runs").iterdir())[0]
     (folder / "result.json").write_text('{"format": 1, "sta')

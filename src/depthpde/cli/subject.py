@@ -13,6 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from depthpde.errors import import_optional
 from depthpde.files import read_json, read_plain
 
 if TYPE_CHECKING:
@@ -254,7 +255,4 @@ def _read_json(file: Path) -> dict[str, Any]:
 
 
 def _transformers() -> Any:
-    try:
-        return import_module("transformers")
-    except ImportError as error:
-        raise ValueError("`--hf` needs transformers; pip install 'depthpde[hf]'") from error
+    return import_optional("transformers", "`--hf`", "hf")

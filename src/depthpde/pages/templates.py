@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from depthpde import __version__
@@ -35,6 +36,12 @@ def make_environment(package: str) -> Environment:
     return environment
 
 
+@cache
+def _kept_environment(package: str) -> Environment:
+    """Return one environment for all pages of a folder: it compiles each template once."""
+    return make_environment(package)
+
+
 def render_document(
     package: str, template: str, /, *, style: str = "", script: str = "", **values: Any
 ) -> str:
@@ -53,7 +60,7 @@ def render_document(
 
     sheet = style_sheet(style)
     return (
-        make_environment(package)
+        _kept_environment(package)
         .get_template(template)
         .render(
             style=Markup(sheet),

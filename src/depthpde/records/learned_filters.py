@@ -7,7 +7,7 @@ Computed from the learned ratios of the records; no model is loaded.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,13 +91,16 @@ def transfer(
     if scheme == "upwind":
         turn = np.exp(-1j * dilation * omega[:, None])
         return (1 - ratio[None, :] * (1 - turn)) ** steps
-    one = {
-        "explicit": 1 - rs,
-        "backward_euler": 1 / (1 + rs),
-        "crank_nicolson": (1 - rs / 2) / (1 + rs / 2),
-        "exact": np.exp(-rs),
-    }[scheme]
-    return (one + 0j) ** steps
+    return (_STEP[scheme](rs) + 0j) ** steps
+
+
+_STEP: dict[str, Callable[[Values], Any]] = {
+    "explicit": lambda rs: 1 - rs,
+    "backward_euler": lambda rs: 1 / (1 + rs),
+    "crank_nicolson": lambda rs: (1 - rs / 2) / (1 + rs / 2),
+    "exact": lambda rs: np.exp(-rs),
+}
+"""One step's H of r · 4 sin²(ω/2)."""
 
 
 def passed(records: Sequence[Record]) -> dict[str, Passed]:
@@ -190,9 +193,9 @@ def _learned(record: Record, what: str) -> dict[str, list[float]]:
     if not isinstance(named, Mapping):
         return {}
     return {
-        str(name): [float(each) for each in values]
+        str(name): list(map(float, values))
         for name, values in named.items()
-        if isinstance(values, list) and all(isinstance(each, int | float) for each in values)
+        if isinstance(values, list) and set(map(type, values)) <= {float, int, bool}
     }
 
 

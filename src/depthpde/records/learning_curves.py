@@ -42,7 +42,9 @@ def join(runs: Sequence[Sequence[tuple[int, float]]]) -> LearningCurve:
     # Before the first point of any run there is no mean over all of them.
     first = max((run[0][0] for run in known), default=0)
     updates = [each for each in updates if each >= first]
-    columns = list(zip(*(_held(run, updates) for run in known), strict=True))
+    alike = all(len(run) == len(updates) for run in known)  # then every run has a value at each
+    held = ([value for _, value in run] if alike else _held(run, updates) for run in known)
+    columns = list(zip(*held, strict=True))
     return LearningCurve(
         updates=tuple(updates),
         mean=tuple(sum(each) / len(each) for each in columns),
@@ -68,12 +70,11 @@ def read_validations(record: Record) -> Reading[list[tuple[int, float]]]:
 
 def parse_validations(record: Record) -> Reading[list[tuple[int, float]]]:
     """Read updates and validation accuracies from the run's file."""
-    path = record.folder / METRICS
     try:
         looks = [(int(each["update"]), float(each["accuracy"])) for each in record.validations()]
     except (ValueError, OSError) as error:
-        return Reading([], Broken(path, str(error)))
+        return Reading([], Broken(record.folder / METRICS, str(error)))
     except (KeyError, TypeError) as error:
         why = f"every validation must tell an update and an accuracy, but {error!r}"
-        return Reading([], Broken(path, why))
+        return Reading([], Broken(record.folder / METRICS, why))
     return Reading([(update, value) for update, value in sorted(looks) if math.isfinite(value)])

@@ -36,7 +36,8 @@ def depth_curves(records: Sequence[Record]) -> dict[str, LearningCurve]:
     for record in records:
         for name, values in _mapping(read_probe(record).value.get("depth")).items():
             if isinstance(values, list) and values:
-                line = [(i, float(v)) for i, v in enumerate(values) if _is_number(v)]
+                numbers = _numbers(values)
+                line = list(enumerate(numbers)) if numbers else _known(values)
                 found.setdefault(str(name), []).append(line)
     known = {name: join(runs) for name, runs in found.items() if any(runs)}
     order = list(WORDS)
@@ -79,17 +80,22 @@ def read_probe(record: Record) -> Reading[Mapping[str, Any]]:
     return record.keep(PROBE, lambda: parse_probe(record))
 
 
-def parse_probe(record: Record) -> Reading[Mapping[str, Any]]:
-    """Read what a run's probe says from its file."""
+def parse_probe(
+    record: Record, texts: dict[str, bytes] | None = None
+) -> Reading[Mapping[str, Any]]:
+    """Read what a run's probe says from its file; `texts` takes up a file that is one."""
     path = record.folder / PROBE
     try:
-        values = parse_json(record.content(PROBE))
+        content = record.content(PROBE)
+        values = parse_json(content)
     except FileNotFoundError:
         return Reading({})
     except (OSError, ValueError, RecursionError) as error:
         return Reading({}, Broken(path, f"a probe must be JSON, but {error}"))
     if not isinstance(values, Mapping):
         return Reading({}, Broken(path, f"a probe must be an object, got {type(values).__name__}"))
+    if texts is not None:
+        texts[PROBE] = content
     return Reading(values)
 
 
@@ -103,14 +109,15 @@ def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and math.isfinite(value)
+def _known(values: list[Any]) -> list[tuple[int, float]]:
+    return [(i, float(v)) for i, v in enumerate(values) if _numbers([v])]
 
 
 def _numbers(values: Any) -> list[float]:
-    if not isinstance(values, list) or not all(_is_number(each) for each in values):
+    """Return a list of finite numbers as such; nothing where one of it is none."""
+    if not isinstance(values, list) or not set(map(type, values)) <= {float, int, bool}:
         return []
-    return [float(each) for each in values]
+    return list(map(float, values)) if all(map(math.isfinite, values)) else []
 
 
 def _mean(runs: Sequence[Sequence[float]]) -> list[float]:

@@ -10,12 +10,13 @@ so the folders of several machines can simply be copied together.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -150,7 +151,7 @@ class Record:
 
     def validations(self) -> list[dict[str, Any]]:
         """Return the looks at the validation split."""
-        return [each for each in self._metrics() if each["kind"] == "validation"]
+        return [e for e in self._metrics('"validation"') if e["kind"] == "validation"]
 
     def predictions(self) -> NDArray[np.uint8] | None:
         """Return the predicted class of each test example, in the split's order; None without."""
@@ -170,22 +171,23 @@ class Record:
             name: Inside the run's folder.
             limit: Most bytes it may have.
         """
-        values = read_plain(self.folder / name, limit)
+        values = read_plain(f"{self.folder}/{name}", limit)
         checksums.check_file(self.folder, name, self.result, values)
         return values
 
-    def _metrics(self) -> Iterator[dict[str, Any]]:
-        if not (path := self.folder / METRICS).exists():
+    def _metrics(self, wanted: str = "") -> Iterator[dict[str, Any]]:
+        if not os.path.exists(f"{self.folder}/{METRICS}"):
             return
         lines = self.content(METRICS).decode("utf-8").splitlines(keepends=True)
         if lines and not lines[-1].endswith("\n"):
             lines.pop()  # a line that is being written is not yet there
-        entries = parse_json_lines(lines)
+        sealed = wanted and METRICS in checksums.sealed_files(self.result)  # no line is broken
+        entries = parse_json_lines([line for line in lines if wanted in line] if sealed else lines)
         if entries is not None and all(type(e) is dict and "kind" in e for e in entries):
             yield from entries
             return
         for number, line in enumerate(lines, start=1):
-            yield _parse_line(line, f"{path}, line {number},")
+            yield _parse_line(line, f"{self.folder / METRICS}, line {number},")
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,8 +200,7 @@ class Records:
     """What could not be read, and why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(NamedTuple):
     """One run's place in a grid."""
 
     task: str
@@ -229,7 +230,7 @@ class Grid:
             "question": self.question,
             "baseline": self.baseline,
             "variants": self.variants,
-            "cells": [asdict(cell) for cell in self.cells],
+            "cells": [cell._asdict() for cell in self.cells],
         }
 
 
@@ -260,13 +261,13 @@ def is_recorded(results: Path, run: str) -> bool:
 
 def read_record(folder: Path, texts: dict[str, bytes] | None = None) -> Record:
     """Return the record in a folder, or say why there is none; `texts` takes up its files."""
-    values = _read(folder / CONFIG, _again(folder), texts)
+    values = _read(f"{folder}/{CONFIG}", _again(folder), texts)
     if values.get("format") != FORMAT:
         raise ValueError(
             f"{folder / CONFIG} must be of format {FORMAT}, got {values.get('format')!r}; "
             "read it with the version of depthpde that wrote it"
         )
-    config, result, again = values.get("config"), None, _again(folder)
+    config, again = values.get("config"), _again(folder)
     if not isinstance(config, dict) or not {"task", "seed"} <= config.keys():
         raise ValueError(f"{folder / CONFIG} must hold a config with a task and a seed")
     if not isinstance(config["task"], str) or type(config["seed"]) is not int:
@@ -279,20 +280,19 @@ def read_record(folder: Path, texts: dict[str, bytes] | None = None) -> Record:
             f"{folder} must hold the run of its name, got {values.get('id')!r}; rename the folder"
         )
     # The status first: it says "done" after the result is there, so the reverse means it is gone.
-    status, environment = (
-        _read(path, again, texts) if path.exists() else {}
-        for path in (folder / STATUS, folder / ENVIRONMENT)
+    status, environment, result = (
+        _read(path, again, texts) if os.path.exists(path) else None
+        for path in (f"{folder}/{name}" for name in (STATUS, ENVIRONMENT, RESULT))
     )
-    if (folder / RESULT).exists():
-        result = _read(folder / RESULT, again, texts)
+    status, environment = status or {}, environment or {}
+    if result is not None:
         _check_result(folder / RESULT, result)
     if status.get("state", State.PENDING) not in list(State):
-        wrong = f"must tell a state, got {status.get('state')!r}"
-        raise ValueError(f"{folder / STATUS} {wrong}; {again}")
+        raise ValueError(f"{folder / STATUS} must tell a state, got {status['state']!r}; {again}")
     if wrong := shape.misshapen(status, shape.STATUS):
         raise ValueError(f"{folder / STATUS}: {wrong}; {again}")
-    label, run = str(values.get("label", folder.name)), folder.name
-    return Record(folder, run, label, config, status, environment, result)
+    label = str(values.get("label", folder.name))
+    return Record(folder, folder.name, label, config, status, environment, result)
 
 
 def _check_result(path: Path, result: dict[str, Any]) -> None:
@@ -383,12 +383,12 @@ def _parse_line(line: str, place: str) -> dict[str, Any]:
     return values
 
 
-def _read(path: Path, advice: str, texts: dict[str, bytes] | None = None) -> dict[str, Any]:
+def _read(path: Path | str, advice: str, texts: dict[str, bytes] | None = None) -> dict[str, Any]:
     try:
         content = read_plain(path)
         values = parse_json(content)
         if texts is not None:
-            texts[path.name] = content
+            texts[os.path.basename(path)] = content
     except FileNotFoundError:
         raise FileNotFoundError(f"{path} is missing; the folder is not a whole record") from None
     except (ValueError, RecursionError) as error:

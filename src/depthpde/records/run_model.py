@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any
 
 POSITIONS = {
@@ -113,6 +114,7 @@ def position_of(config: Mapping[str, Any]) -> str | None:
     return placed[0].position if placed[0].position in POSITIONS else None
 
 
+@lru_cache(maxsize=4096)  # the same few names in every record of a grid
 def site_of(name: str) -> Site | None:
     """Find where a learned ratio lives from its module's name; None if it tells no position."""
     key = re.search(r"\blayers\.([a-z_]+)", name)

@@ -32,6 +32,9 @@ from depthpde.report.variant_section import (
     write_variant_section,
 )
 
+MOST_NAMED = 24
+"""Runs that the hint of one difference names: with hundreds it would be most of the page."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GridSection:
@@ -176,7 +179,9 @@ def _estimate(
     if not pairs:
         return None
     ends = single[variant].interval if variant in single else None
-    runs = " ".join(evidence.runs[task, variant][seed].id for seed in pairs)
+    seeds = list(pairs)
+    runs = " ".join(evidence.runs[task, variant][seed].id for seed in seeds[:MOST_NAMED])
+    runs += f" and {len(seeds) - MOST_NAMED} more" * (len(seeds) > MOST_NAMED)
     value = mean(list(pairs.values()))
     return Estimate(
         label=plain(variant),

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from depthpde.pages.figures.curves import Line, curves
-from depthpde.pages.svg import LETTER
+from depthpde.pages.svg import LETTER, room_for
 from pages.figures.reading import shapes, words
 
 
@@ -24,6 +24,28 @@ def test_names_of_trivial_lines_that_lie_close_take_both_ends():
     ends = {each.text: each.get("text-anchor") for each in shapes(drawn, "text", "warn")}
     assert ends["a 28.1"] != ends["b 25.7"]
     assert ends["b 25.7"] == ends["c 10.0"] == "end"
+
+
+def test_names_of_many_close_lines_never_touch():
+    """The five lines of Pathfinder: two at each end would meet in the middle of a small figure."""
+    names = ("marks apart", "linear probe of the pixels", "majority", "second mark", "first mark")
+    close = dict(zip(names, (57.2, 56.2, 50.0, 47.9, 47.0), strict=True))
+    drawn = curves([Line(name="x", x=[0, 1], y=[45, 97])], title="t", trivial=close, width=280)
+    boxes = []
+    for each in shapes(drawn, "text", "warn"):
+        wide = room_for([each.text], 11.0)
+        start = float(each.get("x")) - (wide if each.get("text-anchor") == "end" else 0.0)
+        boxes.append((start, start + wide, float(each.get("y"))))
+    assert len(boxes) == 5
+    for (a, b, y), (c, d, z) in itertools.combinations(boxes, 2):
+        assert b <= c or d <= a or abs(y - z) >= 11.0
+
+
+def test_a_line_that_is_flat_but_for_rounding_has_an_axis_of_different_numbers():
+    drawn = curves([Line(name="x", x=[0, 1, 2], y=[0.2, 0.2 + 3e-17, 0.2 - 3e-17])], title="t")
+    ticks = shapes(drawn, "text", "tick")
+    numbers = [each.text for each in ticks if each.get("text-anchor") == "end"]
+    assert len(numbers) == len(set(numbers)) > 1
 
 
 def test_a_single_point_and_a_gap_are_drawn():

@@ -324,13 +324,22 @@ def break_index(results: Path, how: str) -> None:
             other.execute("UPDATE about SET format = '0'")
     elif how == "rows":
         with sqlite3.connect(path) as other:
-            other.execute("UPDATE runs SET record = X'00', state = 'nonsense'")
+            other.execute("UPDATE runs SET state = 'nonsense'")
     elif how == "blobs":
         with sqlite3.connect(path) as other:
-            other.execute("UPDATE runs SET record = X'00', probe = X'00'")
+            other.execute("UPDATE files SET record = X'00', probe = X'00'")
+    elif how == "texts":
+        with sqlite3.connect(path) as other:
+            other.execute("UPDATE files SET record = 'no JSON', probe = 'none'")
+    elif how == "half":
+        with sqlite3.connect(path) as other:
+            other.execute("DROP TABLE files")
 
 
-@pytest.mark.parametrize("how", ["text", "cut", "foreign", "version", "rows", "blobs"])
+BROKEN = ("text", "cut", "foreign", "version", "rows", "blobs", "texts", "half")
+
+
+@pytest.mark.parametrize("how", BROKEN)
 def test_a_broken_index_is_made_again_without_a_word(results: Path, how: str) -> None:
     break_index(results, how)
     known = look_once(results)
@@ -341,7 +350,7 @@ def test_a_broken_index_is_made_again_without_a_word(results: Path, how: str) ->
     again.close()
     final = look_once(results)
     (path,) = (results / FOLDER).glob("*.sqlite")
-    assert sqlite3.connect(path).execute("SELECT count(record) FROM runs").fetchone() == (36,)
+    assert sqlite3.connect(path).execute("SELECT count(record) FROM files").fetchone() == (36,)
     assert len(final.snapshot.entries) == 36
 
 

@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 
 from depthpde.records.index.entry import summarize
-from depthpde.records.index.store import FOLDER, FORGOTTEN_AFTER, IndexRow, Store, open_store
+from depthpde.records.index.store import (
+    FOLDER,
+    FORGOTTEN_AFTER,
+    IndexRow,
+    Store,
+    open_store,
+    unpack,
+)
 from depthpde.records.record import read_record
 
 
@@ -36,7 +43,8 @@ def test_what_is_put_is_read_again(results: Path) -> None:
     assert again[row.id].entry == row.entry
     assert again[row.id].parts == row.parts
     assert again["broken"] == broken
-    assert (store.record(row.id, "one"), store.probe(row.id, "one")) == ({"a": 1}, {"b": 2})
+    assert [unpack(each) for each in store.files(row.id, "one")] == [{"a": 1}, [[1, 2.5]], {"b": 2}]
+    assert store.probe(row.id, "one") == {"b": 2}
     assert store.curve(row.id, "one") == [[1, 2.5]]
     first, second = (IndexRow(name, "one", row.entry) for name in ("a", "b"))
     store.put([first, second])
@@ -44,11 +52,19 @@ def test_what_is_put_is_read_again(results: Path) -> None:
     assert len({id(each) for each in lines}) == 1, "runs that agree share their trivial lines"
 
 
+@pytest.mark.parametrize("text", ['"é"', '"ascii"', '"' + 300 * "é" + '"', '"' + 300 * "a" + '"'])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_files_of_any_size_and_encoding_are_kept(results: Path, text: str, encoding: str) -> None:
+    row, store = a_row(results)._replace(probe=text.encode(encoding)), open_store(results)
+    store.put([row])
+    assert store.probe(row.id, "one") == text.strip('"')
+
+
 def test_a_record_of_another_signature_is_not_given(results: Path) -> None:
     row, store = a_row(results), open_store(results)
     store.put([row])
-    assert store.record(row.id, "another") is None
-    assert store.record("nobody", "one") is None
+    assert store.files(row.id, "another") == (None, None, None)
+    assert store.probe("nobody", "one") is None
     store.put([], gone=[row.id])
     assert store.read() == []
 
@@ -64,7 +80,7 @@ def test_a_batch_is_written_whole_or_not_at_all(results: Path) -> None:
 def test_one_in_memory_leaves_no_file(results: Path) -> None:
     row, store = a_row(results), open_store(None)
     store.put([row])
-    assert store.record(row.id, "one") == {"a": 1}
+    assert unpack(store.files(row.id, "one")[0]) == {"a": 1}
     assert store.is_there
     assert not (results / FOLDER).exists()
 
@@ -98,6 +114,6 @@ def test_one_of_another_version_is_refused_so_that_it_is_made_anew(results: Path
     assert store.path is not None
     with sqlite3.connect(store.path) as other:
         other.execute("UPDATE about SET format = 'older'")
-    with pytest.raises(sqlite3.DatabaseError, match="must be of format 2 depthpde"):
+    with pytest.raises(sqlite3.DatabaseError, match="must be of format 3 depthpde"):
         Store(store.path)
     assert open_store(results).path == store.path

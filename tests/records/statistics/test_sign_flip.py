@@ -7,6 +7,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
+from depthpde.records.statistics import sign_flip
 from depthpde.records.statistics.sign_flip import (
     EXACT_UP_TO,
     Alternative,
@@ -14,6 +15,7 @@ from depthpde.records.statistics.sign_flip import (
     sign_flip_test,
     sign_flip_tests,
 )
+from depthpde.seeds import derive
 
 
 def brute(d, side):
@@ -106,3 +108,20 @@ def test_several_samples_are_tested_as_each_by_itself(side: str) -> None:
     assert together == [sign_flip_test(each, side=side) for each in samples]
     assert 0 < min(together) < max(together) <= 1
     assert sign_flip_tests([]) == []
+
+
+@pytest.mark.parametrize("kept", [0, 500])
+def test_patterns_that_are_kept_give_the_p_of_patterns_that_are_drawn(kept, monkeypatch):
+    """The draws are those that were always made: p values in committed tables rest on them."""
+    monkeypatch.setattr(sign_flip, "KEPT_UP_TO", kept)
+    d = np.random.default_rng(3).normal(0.2, 1.0, 51)
+    random = np.random.default_rng(derive(7, "sign-flip"))
+    rounds, size = sign_flip.DRAWS
+    reached = 0
+    for _ in range(rounds):
+        signs = random.integers(0, 2, (size, len(d)), "i1") * 2 - 1
+        reached += np.count_nonzero(signs.astype(float) @ d >= d.sum() * (1 - 1e-12))
+    wanted = (1 + reached) / (1 + rounds * size)
+    assert 0.001 < wanted < 0.5
+    for _ in range(2):
+        assert sign_flip_test(d, side="above", seed=7) == wanted

@@ -27,6 +27,9 @@ from depthpde.records.run_model import VariantRole
 LEFT, RIGHT, TOP, LEGEND = 40.0, 14.0, 22.0, 16.0
 NAME_ROOM = 22.0
 """Names of horizontal lines closer than this are hard to tell apart."""
+ABOVE = -3.0
+NAME_PLACES = (ABOVE, 10.0, -16.0, 23.0, -29.0, 36.0, -42.0)
+"""Where a name may stand, from its line on: the first place that is free."""
 TICK = 11.0
 """Size of the letters on an axis."""
 BASELINES = ("line-baseline", "line-baseline-2", "line-baseline-3")
@@ -105,9 +108,7 @@ def curves(
     parts += [each.curve(across, up) for each in drawn]
     parts += _names_of_lines(
         {f"{name} {_spell(levels[name])}": y for name, y in heights.items()},
-        (top + bottom) / 2,
-        left,
-        right,
+        (left, right, top, bottom),
     )
     return drawing(width, bottom + 38, *parts, title=title, description=_describe(drawn, levels))
 
@@ -186,25 +187,54 @@ def _across(
 
 
 def _names_of_lines(
-    heights: Mapping[str, float], middle: float, left: float, right: float
+    heights: Mapping[str, float], frame: tuple[float, float, float, float]
 ) -> list[str]:
-    """Write the names of horizontal lines above them, at an end where no other name is close.
+    """Write the names of horizontal lines where no other name is: above them, below, further off.
 
     Curves rise: what is high is free at the left, what is low at the right.
+
+    Args:
+        heights: What is written → the height of its line.
+        frame: Left, right, top and bottom.
     """
-    taken: list[tuple[bool, float]] = []
+    left, right, top, bottom = frame
+    taken: list[tuple[bool, float, float]] = []
     parts = []
     for words, y in sorted(heights.items(), key=lambda each: each[1]):
-        at_right = y > middle
-        if any(side is at_right and abs(y - other) < NAME_ROOM for side, other in taken):
-            at_right = not at_right
-        taken.append((at_right, y))
+        wide, first = room_for([words], TICK), y > (top + bottom) / 2
+        places = [
+            (side, y + off)
+            for off in NAME_PLACES
+            for side in (first, not first)
+            if off == ABOVE or top + TICK < y + off < bottom - 2
+        ]
+        at_right, base = next(
+            (each for each in places if _is_free(*each, wide, y, taken, right - left)), places[0]
+        )
+        taken.append((at_right, base, wide))
         parts.append(
-            text(right, y - 3, words, "warn", "end")
+            text(right, base, words, "warn", "end")
             if at_right
-            else text(left + 4, y - 3, words, "warn")
+            else text(left + 4, base, words, "warn")
         )
     return parts
+
+
+def _is_free(
+    at_right: bool,
+    base: float,
+    wide: float,
+    line_y: float,
+    taken: Sequence[tuple[bool, float, float]],
+    room: float,
+) -> bool:
+    """Return whether a name touches no other; those of both ends may meet in the middle."""
+    near = NAME_ROOM if base - line_y == ABOVE else TICK + 1
+    return all(
+        abs(base - other) >= (near if side is at_right else TICK)
+        or (side is not at_right and wide + width + 8 <= room)
+        for side, other, width in taken
+    )
 
 
 def _legend(drawn: Sequence[_Drawn], left: float, width: float) -> tuple[str, int]:
@@ -231,7 +261,8 @@ def _range(drawn: Sequence[_Drawn], levels: Mapping[str, float], log: bool) -> t
         margin = (high / low) ** 0.08 if high > low else 2.0
         return low / margin, high * margin
     low, high = min(values, default=0.0), max(values, default=1.0)
-    margin = 0.08 * (high - low) or 0.5
+    spread = high - low  # that of rounding alone would be an axis of equal numbers
+    margin = 0.08 * spread if spread > 1e-9 * max(abs(low), abs(high)) else 0.5
     return low - margin, high + margin
 
 

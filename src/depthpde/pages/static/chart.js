@@ -181,6 +181,7 @@ export class Chart {
       x: frame.left, y: frame.top, width: frame.right - frame.left, height: frame.bottom - frame.top,
     });
     const ink = shape("g", { "clip-path": `url(#${clip})` }, shape("clipPath", { id: clip }, window));
+    const names = [];
     const named = []; // heights of the names at the right; one that is close goes to the left
     for (const line of (this.spec.lines || []).toSorted((a, b) => a.y - b.y)) {
       const at = y.at(line.y);
@@ -191,7 +192,9 @@ export class Chart {
         : { x: frame.right - 2, "text-anchor": "end" };
       ink.append(
         shape("line", { class: "level", x1: frame.left, x2: frame.right, y1: at, y2: at }),
-        shape("text", { class: "tick", y: at - 4, ...end }, `${line.name} ${spell(line.y)}`),
+      );
+      names.push(
+        shape("text", { class: "tick level-name", y: at - 4, ...end }, `${line.name} ${spell(line.y)}`),
       );
     }
     for (const each of this.spec.series) {
@@ -206,6 +209,7 @@ export class Chart {
         ink.append(shape("circle", { class: `dot ${each.role}`, cx: at, cy: y.at(value), r: 2.5 }));
       }
     }
+    ink.append(...names); // last, so that no curve strikes them out
     return ink;
   }
 

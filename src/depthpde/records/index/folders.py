@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import os
 import stat
+import struct
 from collections.abc import Callable, Iterator
 from hashlib import blake2b
+from itertools import chain
 from pathlib import Path
 
 from depthpde.records.probes import PROBE
@@ -21,6 +23,9 @@ OPEN_FILES = (".", CONFIG, STATUS)
 """Of every run; the folder's own for files that come and go."""
 FINISHED_FILES = (METRICS, PROBE)
 """Of a run with a result, besides: what the index keeps of them must still be true."""
+_FILES = tuple(f"/{name}" for name in (RESULT, *OPEN_FILES, *FINISHED_FILES))
+_GONE = (0, 0, 0, 0)
+_NUMBERS = struct.Struct(f"={len(_GONE) * len(_FILES)}q")
 OUTSIDE = "leads outside of the results folder, where the dashboard does not read"
 
 Signature = str
@@ -57,7 +62,7 @@ class ResultsFolder:
         """Return the name and signature of every file of a grid."""
         for each in self._scan(GRIDS):
             if each.name.endswith(".json"):
-                yield each.name, _digest(_stat(each.path))
+                yield each.name, _digest([_stat(each.path)])
 
     def contains(self, path: Path) -> bool:
         """Return whether a path truly lies inside the results folder, whatever links say."""
@@ -94,19 +99,21 @@ class ResultsFolder:
 
 def run_signature(folder: str) -> Signature:
     """Return what a run's files look like now."""
-    result = _stat(f"{folder}/{RESULT}")
-    names = (*OPEN_FILES, *FINISHED_FILES) if any(result) else OPEN_FILES
-    return _digest(result, *(_stat(f"{folder}/{name}") for name in names))
+    result = _stat(folder + _FILES[0])
+    names = _FILES[1:] if result is not _GONE else _FILES[1 : 1 + len(OPEN_FILES)]
+    return _digest([result, *[_stat(folder + name) for name in names]])
 
 
 def _stat(path: str) -> tuple[int, int, int, int]:
     try:
         found = os.lstat(path)
     except OSError:
-        return (0, 0, 0, 0)
-    kind = -1 if stat.S_ISLNK(found.st_mode) else 1
-    return (found.st_mtime_ns, found.st_ctime_ns, found.st_size, kind * found.st_ino)
+        return _GONE
+    number = found.st_ino & 0x7FFFFFFFFFFFFFFF
+    number = -number if stat.S_ISLNK(found.st_mode) else number
+    return (found.st_mtime_ns, found.st_ctime_ns, found.st_size, number)
 
 
-def _digest(*files: tuple[int, ...]) -> Signature:
-    return blake2b(repr(files).encode(), digest_size=12).hexdigest()
+def _digest(files: list[tuple[int, int, int, int]]) -> Signature:
+    files += [_GONE] * (len(_FILES) - len(files))
+    return blake2b(_NUMBERS.pack(*chain(*files)), digest_size=12).hexdigest()

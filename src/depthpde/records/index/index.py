@@ -14,7 +14,6 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
@@ -31,7 +30,7 @@ from depthpde.records.index.reading import (
     make_summary,
     read_row,
 )
-from depthpde.records.index.store import IndexRow, Store, open_store, remove
+from depthpde.records.index.store import IndexRow, Kept, Store, open_store, remove, unpack
 from depthpde.records.record import (
     FINISHED,
     GRIDS,
@@ -144,10 +143,11 @@ class Index:
             return None
         if row.entry.state not in FINISHED:
             return self.find(run)
-        stored = self._stored(lambda store: store.record(run, row.signature))
-        if stored is None:
+        files = self._stored(lambda store: store.files(run, row.signature)) or (None, None, None)
+        stored, curve, probe = (partial(self._unpack, each) for each in files)
+        if (values := stored()) is None:
             return self.find(run)
-        return self._with_parts(make_record(row, self.root / RUNS / run, stored), row)
+        return keep_parts(make_record(row, self.root / RUNS / run, values), row, curve, probe)
 
     def summaries(self, runs: Iterable[str]) -> dict[str, Record]:
         """Return records of known runs that hold their scores alone, made without reading a file.
@@ -249,6 +249,9 @@ class Index:
                 remove(path)
             return None
 
+    def _unpack(self, kept: Kept) -> Any:
+        return self._stored(lambda _: unpack(kept))
+
     def _settled(self, number: int, run: str) -> Signature | None:
         row = self._rows.get(run)
         if row is None or row.entry is None or row.entry.state not in FINISHED:
@@ -276,13 +279,14 @@ class Index:
     ) -> int:
         """Read runs until there is no time left, and return how many."""
         fresh: list[IndexRow] = []
+        runs = self.root / RUNS
         for number, run in enumerate(changed, start=1):
-            folder = self.root / RUNS / run
+            folder = runs / run
             outside = self.folder.leads_outside(folder)
             row = read_row(folder, there[run], "" if self.folder.outside else outside)
             if row.entry is not None:
                 lines = self._lines.setdefault(str(row.entry.trivial), row.entry.trivial)
-                row = replace(row, entry=replace(self._timed(row.entry), trivial=lines))
+                row = row._replace(entry=self._timed(row.entry)._replace(trivial=lines))
             self._forget(run)
             self._rows[run] = row
             if not outside:
@@ -302,7 +306,7 @@ class Index:
     def _put(self, rows: list[IndexRow], gone: Iterable[str] = ()) -> None:
         self._stored(lambda store: store.put(rows, gone))
         for row in rows:  # the file has them now; memory keeps what a board shows
-            self._rows[row.id] = replace(row, record=None, curve=None, probe=None)
+            self._rows[row.id] = row._replace(record=None, curve=None, probe=None)
 
     def _refusals(self) -> bool:
         """Note folders that are not read at all; say whether that is news."""
@@ -355,7 +359,7 @@ class Index:
         made, took = entry.update - first.update, entry.heartbeat - first.heartbeat
         if made <= 0 or took <= 0:
             return entry
-        return replace(entry, eta_seconds=(entry.updates - entry.update) * took / made)
+        return entry._replace(eta_seconds=(entry.updates - entry.update) * took / made)
 
 
 def look_once(results: Path, progress: Progress | None = None, *, stored: bool = True) -> Index:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from depthpde.files import local_names, read_plain
+from depthpde.files import local_names
 from depthpde.records.index.entry import RunEntry, summarize
 from depthpde.records.index.folders import Signature, run_signature
 from depthpde.records.index.store import IndexRow
@@ -46,10 +46,11 @@ def read_row(folder: Path, signature: Signature, refused: str = "") -> IndexRow:
         parts: tuple[tuple[str, str], ...] = ()
         stored = curve = probe = None
         if record.result is not None:
-            parts = faults(record)
             stored = _joined(texts)
-            curve = json.dumps(read_validations(record).value).encode()
-            probe = read_plain(folder / PROBE) if read_probe(record).value else b"{}"
+            validations, measures = parse_validations(record), parse_probe(record, texts)
+            parts = _name_faults((validations.broken, measures.broken), root)
+            curve = json.dumps(validations.value).encode()
+            probe = texts.get(PROBE, b"{}")
     except UNREADABLE as error:
         return IndexRow(folder.name, signature, None, local_names(str(error), root))
     if run_signature(str(folder)) != signature:
@@ -115,7 +116,7 @@ def make_record(row: IndexRow, folder: Path, stored: Any) -> Record:
     Args:
         row: Of the run.
         folder: Where the run lies.
-        stored: What `Store.record` returned.
+        stored: The values of its record, of `Store.files`.
     """
     return Record(
         folder=folder,
@@ -160,8 +161,11 @@ def keep_parts(
 
 def faults(record: Record) -> tuple[tuple[str, str], ...]:
     """Name the files of a record that cannot be read, and why."""
-    root = record.folder.parents[1]
     parts = (read_validations(record).broken, read_probe(record).broken)
+    return _name_faults(parts, record.folder.parents[1])
+
+
+def _name_faults(parts: Iterable[Broken | None], root: Path) -> tuple[tuple[str, str], ...]:
     return tuple((each.path.name, local_names(each.reason, root)) for each in parts if each)
 
 

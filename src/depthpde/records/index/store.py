@@ -18,9 +18,8 @@ import time
 import weakref
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from depthpde import __version__
 from depthpde.records.index.entry import RunEntry
@@ -28,33 +27,37 @@ from depthpde.records.index.folders import Signature
 from depthpde.records.record import State
 
 FOLDER = ".index"
-FORMAT = f"2 depthpde {__version__}"
+FORMAT = f"3 depthpde {__version__}"
 """Another version may read records by other rules, so its rows are not trusted."""
 FORGOTTEN_AFTER = 30 * 86400.0
 """Seconds after which the index of a machine that nobody used is removed."""
 PATIENCE = 5.0
 """Seconds to wait for another writer, who holds the file for one batch at a time."""
+WORTH_PACKING = 256
+"""Bytes from which on a file is compressed; SQLite knows which are, by their type."""
 KINDS = {
     "label": "TEXT", "task": "TEXT", "seed": "INTEGER", "state": "TEXT", "heartbeat": "REAL",
-    "started": "REAL", "first": "INTEGER", "updates": "INTEGER", "accuracy": "REAL",
-    "loss": "REAL", "targets": "INTEGER", "trivial": "TEXT", "seconds": "REAL",
-    "error": "TEXT", "checked": "INTEGER", "digest": "TEXT",
-    "changed": "REAL",
+    "started": "REAL", "first": "INTEGER", "update": "INTEGER", "updates": "INTEGER",
+    "accuracy": "REAL", "loss": "REAL", "targets": "INTEGER", "trivial": "TEXT",
+    "seconds": "REAL", "error": "TEXT", "checked": "INTEGER", "digest": "TEXT", "changed": "REAL",
 }  # fmt: skip
-"""Columns that are fields of an entry; SQL has a word `update`, which is spelled `at_update`."""
-COLUMNS = ("at_update", *KINDS)
+"""Columns that are the fields of an entry, in their order, after its id."""
+COLUMNS = ", ".join(f'"{name}"' for name in KINDS)
+STATES = {each.value: each for each in State}
 SCHEMA = f"""
 CREATE TABLE about (format TEXT NOT NULL);
 CREATE TABLE runs (
   id TEXT PRIMARY KEY, signature TEXT NOT NULL, reason TEXT, parts TEXT,
-  record BLOB, curve BLOB, probe BLOB, at_update INTEGER,
-  {", ".join(f"{name} {kind}" for name, kind in KINDS.items())}
+  {", ".join(f'"{name}" {kind}' for name, kind in KINDS.items())}
 ) WITHOUT ROWID;
+CREATE TABLE files (
+  id TEXT PRIMARY KEY, signature TEXT NOT NULL, record BLOB, curve BLOB, probe BLOB
+);
 """
+"""What all boards read at their start stands apart from what is read of one run at a time."""
 
 
-@dataclass(frozen=True, slots=True)
-class IndexRow:
+class IndexRow(NamedTuple):
     """What the index keeps of one run."""
 
     id: str
@@ -70,6 +73,17 @@ class IndexRow:
     curve: bytes | None = None
     """JSON of the updates and accuracies of its validations."""
     probe: bytes | None = None
+
+
+Kept = bytes | str | None
+"""A file as the index keeps it: compressed, or a text where it is small."""
+
+
+def unpack(kept: Kept) -> Any:
+    """Return the plain values of what `Store.files` returned; None of nothing."""
+    if kept is None:
+        return None
+    return json.loads(kept if isinstance(kept, str) else zlib.decompress(kept))
 
 
 def open_store(results: Path | None) -> Store:
@@ -128,14 +142,16 @@ class Store:
 
     def read(self) -> list[IndexRow]:
         """Return every row, without records and probes."""
-        names = ", ".join(COLUMNS)
-        rows = self._ask(f"SELECT id, signature, reason, parts, {names} FROM runs")
+        rows = self._ask(f"SELECT id, signature, reason, parts, {COLUMNS} FROM runs")
         lines: dict[str, Mapping[str, float]] = {}
         return [_row(each, lines) for each in rows]
 
-    def record(self, run: str, signature: Signature) -> Any:
-        """Return the plain values of a run's record; None where they are of another signature."""
-        return self._blob("record", run, signature)
+    def files(self, run: str, signature: Signature) -> Sequence[Kept]:
+        """Return what is kept of a run's record, curve and probe, for `unpack`; one question."""
+        rows = self._ask(
+            "SELECT record, curve, probe FROM files WHERE id = ? AND signature = ?", run, signature
+        )
+        return rows[0] if rows else (None, None, None)
 
     def curve(self, run: str, signature: Signature) -> Any:
         """Return the validations of a run; None where they are of another signature."""
@@ -147,15 +163,17 @@ class Store:
 
     def put(self, rows: Sequence[IndexRow], gone: Iterable[str] = ()) -> None:
         """Write some rows and remove those of runs that are gone: all of it or nothing."""
-        kept = ("id", "signature", "reason", "parts", "record", "curve", "probe", *COLUMNS)
-        names, marks = ", ".join(kept), ", ".join("?" * len(kept))
-        values = [_values(each) for each in rows]
+        names = f"id, signature, reason, parts, {COLUMNS}"
+        marks = ", ".join("?" * (4 + len(KINDS)))
+        values, files = [_values(each) for each in rows], [_files(each) for each in rows]
+        old = [(each,) for each in gone]
         with self._lock, self._connection:
+            write = self._connection.executemany
             self._connection.execute("BEGIN IMMEDIATE")
-            self._connection.executemany("DELETE FROM runs WHERE id = ?", [(e,) for e in gone])
-            self._connection.executemany(
-                f"INSERT OR REPLACE INTO runs ({names}) VALUES ({marks})", values
-            )
+            for table in ("runs", "files"):
+                write(f"DELETE FROM {table} WHERE id = ?", old)
+            write(f"INSERT OR REPLACE INTO runs ({names}) VALUES ({marks})", values)
+            write("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?)", files)
 
     def close(self) -> None:
         """Close the file."""
@@ -164,9 +182,9 @@ class Store:
 
     def _blob(self, column: str, run: str, signature: Signature) -> Any:
         rows = self._ask(
-            f"SELECT {column} FROM runs WHERE id = ? AND signature = ?", run, signature
+            f"SELECT {column} FROM files WHERE id = ? AND signature = ?", run, signature
         )
-        return json.loads(zlib.decompress(rows[0][0])) if rows and rows[0][0] else None
+        return unpack(rows[0][0] if rows else None)
 
     def _ask(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
         with self._lock:
@@ -179,6 +197,8 @@ def _connect(path: Path | None) -> sqlite3.Connection:
         path or ":memory:", timeout=PATIENCE, isolation_level=None, check_same_thread=False
     )
     try:
+        # A run's row fits on a page of this size; on the usual ones it is a chain of four.
+        connection.execute("PRAGMA page_size = 16384")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
         with connection:
@@ -188,7 +208,8 @@ def _connect(path: Path | None) -> sqlite3.Connection:
                     connection.execute(each)
                 connection.execute("INSERT INTO about VALUES (?)", (FORMAT,))
         found = connection.execute("SELECT format FROM about").fetchall()
-        connection.execute("SELECT * FROM runs LIMIT 1").fetchone()
+        for table in ("runs", "files"):
+            connection.execute(f"SELECT * FROM {table} LIMIT 1").fetchone()
     except sqlite3.Error as error:
         connection.close()
         if "no such" in str(error):  # another program's database, or one that was cut short
@@ -212,30 +233,42 @@ def _forget_others(path: Path) -> None:
             remove(other)
 
 
-def _pack(text: bytes | None) -> bytes | None:
-    return None if text is None else zlib.compress(text, 1)
+def _pack(text: bytes | None) -> bytes | str | None:
+    if text is None:
+        return None
+    if len(text) < WORTH_PACKING and text.isascii():
+        return text.decode("ascii")
+    # A window of 8 KB: files are small, and clearing the usual one takes longer than they do.
+    pack = zlib.compressobj(1, zlib.DEFLATED, 13, 7)
+    return pack.compress(text) + pack.flush()
 
 
 def _values(row: IndexRow) -> tuple[Any, ...]:
     entry = row.entry
-    columns: Sequence[Any] = [None] * len(COLUMNS)
+    columns: Sequence[Any] = [None] * len(KINDS)
     if entry is not None:
-        fields = {name: getattr(entry, name) for name in KINDS}
-        columns = (entry.update, *(fields | {"trivial": json.dumps(dict(entry.trivial))}).values())
+        plain = entry._replace(trivial=json.dumps(dict(entry.trivial)))  # type: ignore[arg-type]
+        columns = plain[1 : 1 + len(KINDS)]
     parts = json.dumps(row.parts) if row.parts else None
-    head = (row.id, row.signature, row.reason or None, parts)
-    return (*head, _pack(row.record), _pack(row.curve), _pack(row.probe), *columns)
+    return (row.id, row.signature, row.reason or None, parts, *columns)
+
+
+def _files(row: IndexRow) -> tuple[Any, ...]:
+    return (row.id, row.signature, _pack(row.record), _pack(row.curve), _pack(row.probe))
+
+
+_STATE, _CHECKED, _TRIVIAL = (list(KINDS).index(each) for each in ("state", "checked", "trivial"))
 
 
 def _row(found: tuple[Any, ...], lines: dict[str, Mapping[str, float]]) -> IndexRow:
     run, signature, reason, parts, *columns = found
     entry = None
     if reason is None:
-        fields = dict(zip(("update", *KINDS), columns, strict=True), id=run)
-        fields["state"], fields["checked"] = State(fields["state"]), bool(fields["checked"])
-        if fields["trivial"] not in lines:
-            lines[fields["trivial"]] = json.loads(fields["trivial"])
-        fields["trivial"] = lines[fields["trivial"]]
-        entry = RunEntry(**fields)
-    told = tuple((str(name), str(why)) for name, why in json.loads(parts or "[]"))
+        columns[_STATE] = STATES[columns[_STATE]]
+        columns[_CHECKED] = bool(columns[_CHECKED])
+        if (text := columns[_TRIVIAL]) not in lines:
+            lines[text] = json.loads(text)
+        columns[_TRIVIAL] = lines[text]
+        entry = RunEntry(run, *columns)
+    told = tuple((str(name), str(why)) for name, why in json.loads(parts)) if parts else ()
     return IndexRow(run, signature, entry, reason or "", told)

@@ -13,7 +13,7 @@ import json
 import os
 import stat
 from collections.abc import Iterable, Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from depthpde.files import file_digest
@@ -65,7 +65,7 @@ def check_numbers(path: Path, result: Mapping[str, Any]) -> None:
 def check_sizes(folder: Path, result: Mapping[str, Any]) -> None:
     """Refuse a record one of whose files is missing or of another size; none is read."""
     for name, entry in sealed_files(result).items():
-        path = folder / name
+        path = f"{folder}/{name}"
         try:
             about = os.stat(path)
         except FileNotFoundError:
@@ -112,7 +112,8 @@ def _describes(files: object) -> bool:
         isinstance(entry, Mapping)
         and type(entry.get("bytes")) is int
         and isinstance(entry.get("sha256"), str)
-        and not {"..", "/"} & set(PurePosixPath(name).parts)
+        and not name.startswith("/")
+        and ".." not in name.split("/")
         for name, entry in files.items()
     )
 

@@ -10,7 +10,7 @@ Check = Callable[[Any], bool]
 
 def is_number(value: Any) -> bool:
     """Return whether a value is a number; True and False are none."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _count(value: Any) -> bool:
@@ -29,6 +29,11 @@ def _list_of(check: Check) -> Check:
     return lambda value: isinstance(value, list) and all(check(each) for each in value)
 
 
+def _numbers(value: Any) -> bool:
+    """As `_list_of(is_number)`, at the speed that lists of a thousand ratios need."""
+    return isinstance(value, list) and set(map(type, value)) <= {int, float}
+
+
 def _is_text(value: Any) -> bool:
     return isinstance(value, str)
 
@@ -45,9 +50,7 @@ RESULT: dict[str, tuple[str, Check]] = {
     **dict.fromkeys(
         ("tokens", "tokens_per_second", "peak_memory_bytes"), ("a number", _optional(is_number))
     ),
-    **dict.fromkeys(
-        ("ratios", "weights"), ("lists of numbers by name", _by_name(_list_of(is_number)))
-    ),
+    **dict.fromkeys(("ratios", "weights"), ("lists of numbers by name", _by_name(_numbers))),
     "trivial": ("numbers by name", _by_name(is_number)),
     "validation": ("numbers by name", _optional(_by_name(is_number))),
     "pretraining": ("numbers by name", _optional(_by_name(is_number))),

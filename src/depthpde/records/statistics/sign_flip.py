@@ -6,11 +6,12 @@ has either sign with the same chance. Nothing else is assumed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
+from functools import lru_cache
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from depthpde.errors import check_one_of, check_range
 from depthpde.records.statistics.interval import Interval, IntervalMethod
@@ -23,6 +24,8 @@ ENUMERATED_UP_TO = 20
 """Most pairs whose 2ⁿ subset means are all listed for an interval: 8 MB."""
 DRAWS = (64, 1024)
 """Random sign patterns beyond 40 pairs: rounds and patterns a round."""
+KEPT_UP_TO = 500
+"""Most pairs whose random patterns are kept for the next test: 4 MB."""
 ONE_THREAD = 200_000
 """Products up to which the linear algebra library uses one thread; two would wait for each other
 on a busy machine for longer than the sums take."""
@@ -150,15 +153,29 @@ def _drawn(d: Numbers, bars: Numbers, seed: int) -> list[float]:
         bars: [samples].
         seed: Seed of the patterns.
     """
-    random = np.random.default_rng(derive(seed, "sign-flip"))
     rounds, size = DRAWS
+    patterns = _kept_patterns if len(d) <= KEPT_UP_TO else _patterns
     reached = np.zeros(len(bars), dtype=np.int64)
     rows = max(1, ONE_THREAD // d.size)
-    for _ in range(rounds):
-        signs = (random.integers(0, 2, (size, len(d)), "i1") * 2 - 1).astype(np.float64)
+    for packed in patterns(seed, len(d)):
+        signs = np.unpackbits(packed, count=size * len(d)).reshape(size, -1) * 2.0 - 1.0
         for first in range(0, size, rows):
             reached += np.count_nonzero(signs[first : first + rows] @ d >= bars, axis=0)
     return [(1 + int(each)) / (1 + rounds * size) for each in reached]
+
+
+def _patterns(seed: int, pairs: int) -> Iterator[NDArray[np.uint8]]:
+    """Yield random signs, a round at a time, eight to a byte."""
+    random = np.random.default_rng(derive(seed, "sign-flip"))
+    rounds, size = DRAWS
+    for _ in range(rounds):
+        yield np.packbits(random.integers(0, 2, (size, pairs), "i1"), axis=None)
+
+
+@lru_cache(maxsize=8)
+def _kept_patterns(seed: int, pairs: int) -> tuple[NDArray[np.uint8], ...]:
+    """Keep them: all variants of a grid have about as many pairs, and drawing takes the longest."""
+    return tuple(_patterns(seed, pairs))
 
 
 def _signed_sums(d: Numbers) -> Numbers:
