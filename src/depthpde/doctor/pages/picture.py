@@ -11,6 +11,8 @@ from depthpde.pages.svg import drawing, element, group, line, text
 
 WIDTH, ROW, GAP, LEFT, NAME = 272.0, 26.0, 10.0, 12.0, 70.0
 """Of the drawing, in pixels; NAME is the width of a block's name."""
+PARTS = {"attention": 0.44, "feed-forward": 0.56}
+"""Of a block, with the share of its width that the word and a mark need."""
 MOST_BLOCKS = 8
 """Blocks that are drawn; of more, the first, the last and those that are marked."""
 ATTENTION = ("q, k, v", "score", "masking", "variant", "kernel", "KV cache")
@@ -75,16 +77,17 @@ def _shown(blocks: int, marks: dict[str, Grade]) -> list[int]:
 def _row(row: str, y: float, marks: dict[str, Grade], blocks: int) -> str:
     if not row.startswith("block"):
         return _box(LEFT, y, WIDTH - 2 * LEFT, row, marks.get(row) or _whole(row, marks))
-    half = (WIDTH - 2 * LEFT - NAME) / 2
+    left = LEFT + NAME
     whole = marks.get(row)
     parts = [text(LEFT, y + 17, row if whole is None else f"{MARKS[whole]} {row}",
                   "tick" if whole is None else "marked")]  # fmt: skip
     if whole is not None:  # a frame round the block, where no part of it is named
         frame = {"x": LEFT - 8, "y": y - 4, "width": WIDTH - 2 * LEFT + 12, "height": ROW + 8}
         parts.insert(0, element("rect", **frame, rx=6.0, kind=f"part {whole.value}"))
-    for k, name in enumerate(("attention", "feed-forward")):
-        grade = marks.get(f"{row} {name}")
-        parts.append(_box(LEFT + NAME + k * half, y, half - 4, name, grade))
+    for name, share in PARTS.items():
+        width = share * (WIDTH - 2 * LEFT - NAME)
+        parts.append(_box(left, y, width - 4, name, marks.get(f"{row} {name}")))
+        left += width
     return group(*parts)
 
 
