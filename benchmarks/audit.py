@@ -63,6 +63,8 @@ TRIAGE: dict[tuple[str, str], tuple[bool, str]] = {
     ("bamba", "cache"): (False, "not explained"),
     ("blt", "padding"): (False, "hashes of byte groups reach back without reading the mask"),
     ("blt", "cache"): (False, "hashes of byte groups see what is passed, not what was before"),
+    ("imagegpt", "padding"): (True, "an image has no padding: the mean is over every site"),
+    ("shieldgemma2", "padding"): (False, "reads the last site, which right padding moves away"),
     ("perceiver", "padding"): (True, "positions count padding, and it takes no position_ids"),
 }  # fmt: skip
 """Leaks that were looked into: whether the architecture promises nothing else, and why."""

@@ -126,5 +126,5 @@ class Runner:
 def _seed(seed: int) -> None:
     """Seed as `torch.manual_seed` does, which also formats the stack of every call: slow."""
     torch.default_generator.manual_seed(seed)
-    if torch.cuda.is_initialized():
+    if torch.cuda.is_available():
         torch.cuda.manual_seed_all(seed)
