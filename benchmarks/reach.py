@@ -3,7 +3,7 @@
     python benchmarks/reach.py            print the table
     python benchmarks/reach.py --check    and exit 1 if a type of docs/reach.md is lost
     python benchmarks/reach.py --fill     and write it into docs/reach.md
-    python benchmarks/reach.py --only gpt2 llama
+    python benchmarks/reach.py --only gpt2 llama    with --fill their lines alone are made anew
     python benchmarks/reach.py --keep rows.jsonl    stopped and started again, it goes on
 
 A type counts as reached by `insert` if layers at every position that it offers, all at once, are
@@ -21,7 +21,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -232,6 +232,43 @@ def lost(rows: Sequence[Row], page: str) -> list[str]:
     return found
 
 
+def listed_rows(page: str) -> list[Row]:
+    """Read the rows of a page again, so that some of them can be made anew."""
+    made = page.split(BEGIN)[-1].split(END)[0]
+    whys: dict[tuple[str, str], dict[str, str]] = {}
+    for line in made.splitlines():
+        if line.startswith("- ") and "`" in line:
+            kind, name, rest = line.removeprefix("- ").split("`", 2)
+            verb, _, why = rest.removeprefix(", ").partition(": ")
+            whys.setdefault((kind.strip(), name), {})[verb] = why
+    rows = []
+    for line in made.split("### Every type")[-1].splitlines():
+        kind, *cells = (each.strip() for each in line.strip("| ").split("|"))
+        if kind not in KINDS:
+            continue
+        name, *cells = cells
+        reached = {verb: cell != "–" for verb, cell in zip(VERBS, cells, strict=True)}
+        count = int(cells[0][0]) if reached["insert"] else 0
+        whole = whys.get((kind, name), {})
+        rows.append(Row(kind, name, positions=POSITIONS[:count], reached=reached, why=whole))
+    return rows
+
+
+def merged(rows: Sequence[Row], page: str) -> list[Row]:
+    """Put new rows over those of a page, in the library's order; what it lists and lacks is added.
+
+    Args:
+        rows: Of this run.
+        page: Which holds the others.
+    """
+    known = {(row.kind, row.name): row for row in (*listed_rows(page), *rows)}
+    missing = Row("", "", built=False)
+    return [
+        known.get((kind, name), replace(missing, kind=kind, name=name))
+        for kind, name, _ in model_types()
+    ]
+
+
 def try_all(listed: Sequence[tuple[str, str, str]], jobs: int, keep: Path | None) -> list[Row]:
     """Try every type that no kept row stands for, and keep each as it comes."""
     done: dict[tuple[str, str], Row] = {}
@@ -268,7 +305,8 @@ def main() -> int:
     chosen = set(arguments.only or ())
     listed = [each for each in model_types() if not chosen or {each[0], each[1]} & chosen]
     rows = try_all(listed, arguments.jobs, arguments.keep)
-    text, page = table(rows), PAGE.read_text(encoding="utf-8")
+    page = PAGE.read_text(encoding="utf-8")
+    text = table(merged(rows, page) if chosen and arguments.fill else rows)
     print(text)
     gone, crashes = lost(rows, page), [row for row in rows if row.crash]
     if arguments.fill:

@@ -69,7 +69,8 @@ SIZES: dict[str, Any] = {
     "use_mamba_kernels": False, "kernel_size": 3, "use_cache": True, "layerdrop": 0.0,
     "encoder_layerdrop": 0.0, "decoder_layerdrop": 0.0, "drop_path_rate": 0.0,
     "attention_window": 4, "num_kv_shared_layers": 0, "index_head_dim": 8,
-    "index_n_heads": 4, "index_topk": 64,
+    "index_n_heads": 4, "index_topk": 64, "mamba_chunk_size": 8, "speech_encoder_layers": 2,
+    "speech_encoder_attention_heads": HEADS, "speech_encoder_intermediate_size": 64,
 }  # fmt: skip
 """By the names that configs use."""
 SOUND = {"conv_dim": [16, 16], "conv_kernel": [4, 4], "conv_stride": [4, 2]}
@@ -101,6 +102,7 @@ OWN: dict[str, dict[str, Any]] = {
     "efficientnet": {"width_coefficient": 0.25, "depth_coefficient": 0.1, "hidden_dim": 320},
     "levit": {"drop_path_rate": 0, "image_size": 64, "patch_size": 16},
     "mobilevitv2": {"patch_size": 2, "image_size": 64},
+    "mobilevit": {"hidden_sizes": [32, 32, 32], "neck_hidden_sizes": [8, 8, 16, 16, 16, 16, 32]},
     "perceiver": {"d_latents": 32, "num_latents": 8, "num_self_attends_per_block": 2,
                   "num_cross_attention_heads": 4, "num_self_attention_heads": 4},
     "gpt_neo": {"attention_types": [[["global", "local"], 1]]},
@@ -136,7 +138,7 @@ OWN: dict[str, dict[str, Any]] = {
     },
     "deepseek_v2": {"num_key_value_heads": 4, "num_experts_per_tok": 2},
     "zamba2": {"num_hidden_layers": 4, "attention_hidden_size": 64, "attention_head_dim": 16,
-        "layers_block_type": ["mamba", "hybrid", "mamba", "hybrid"]},
+        "chunk_size": 8, "layers_block_type": ["mamba", "hybrid", "mamba", "hybrid"]},
     "zamba": {"num_hidden_layers": 4, "attention_hidden_size": 64, "attention_head_dim": 16,
         "layers_block_type": ["mamba", "hybrid", "mamba", "hybrid"]},
     "shieldgemma2": {"yes_token_index": 5, "no_token_index": 6},
@@ -214,7 +216,9 @@ def build(kind: str, name: str, class_name: str) -> tuple[nn.Module, dict[str, t
                 config = tiny_config(model_class.config_class, name, variant)
                 if kind == "causal" and hasattr(config, "is_decoder"):
                     config.is_decoder = True
-                if kind == "seq2seq" and hasattr(getattr(config, "decoder", None), "is_decoder"):
+                if kind in ("seq2seq", "speech") and hasattr(
+                    getattr(config, "decoder", None), "is_decoder"
+                ):
                     config.decoder.is_decoder = config.decoder.add_cross_attention = True
                 _check_tiny(model_class, config)
                 torch.manual_seed(0)

@@ -63,6 +63,13 @@ def test_a_lost_type_is_named():
     assert said.startswith("causal gpt2: 7 of 7 ✓ ✓ ✓ → 1 of 7 – – –")
 
 
+def test_rows_made_anew_stand_among_those_of_the_page():
+    made = REACH.split(reach.BEGIN)[1].split(reach.END)[0].strip()
+    assert reach.table(reach.merged([], REACH)).strip() == made
+    row = reach.Row("causal", "gpt2", positions=("after_ffn",), reached={"insert": True})
+    assert "| causal | gpt2 | 1 of 7 | – | – | – |" in reach.table(reach.merged([row], REACH))
+
+
 @pytest.mark.parametrize("key", SLICE, ids="-".join)
 def test_the_audit_says_what_its_table_says(key):
     row = audit_table.examine(*LISTED[key])

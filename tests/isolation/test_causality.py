@@ -239,3 +239,13 @@ def test_refuses_inputs_that_cannot_be_changed():
         check_causality(model, (torch.tensor(1),))
     with pytest.raises(ValueError, match="`vocabulary` must be at least 2"):
         check_causality(model, tokens(), vocabulary=1)
+
+
+@pytest.mark.filterwarnings("ignore")  # its successor is another library
+def test_a_leak_of_a_model_that_runs_in_no_float64_is_reported():
+    torch.manual_seed(0)
+    plain = nn.TransformerEncoderLayer(16, 2, 16, batch_first=True)
+    model = torch.ao.quantization.quantize_dynamic(plain, {nn.Linear})
+    leak = check_causality(model, torch.randn(2, 6, 16), trials=1).leak
+    assert (leak.module, leak.reached) == ("(model)", 0)
+    assert leak.size > 1e-3

@@ -102,9 +102,13 @@ def _on_stream(
 class _Watcher:
     def __init__(self, model_map: ModelMap, activations: Activations, recorder: Recorder) -> None:
         self.model_map, self.activations, self.recorder = model_map, activations, recorder
+        self.whole: Given | None = None
+        """The model's own call, where it brings the mask."""
 
     def attach(self, inside: bool, keep_graph: bool, layers: dict[str, nn.Module]) -> None:
         model_map, family, activations = self.model_map, self.model_map.family, self.activations
+        if family.padding is not None and family.padding.of_model:
+            self.recorder.on_call(model_map.model, self._enter)
         for k, block in enumerate(model_map.blocks):
             self.recorder.on_call(block.scope, partial(self._begin, k))
             if model_map.encoder is None:
@@ -169,6 +173,9 @@ class _Watcher:
             self.recorder.callback(u.requires_grad_, False)
         self.activations.nodes[depth] = u
 
+    def _enter(self, given: Given) -> None:
+        self.whole = given
+
     def _begin(self, k: int, given: Given) -> None:
         """Read what a block's call brings: its mask, and rotations."""
         query_key, padding = self.model_map.query_key, self.model_map.family.padding
@@ -177,7 +184,8 @@ class _Watcher:
         if kept or not isinstance(u, Tensor):
             return
         if padding is not None:
-            mask = given.get(padding.argument)
+            brought = self.whole if padding.of_model else given
+            mask = None if brought is None else brought.get(padding.argument)
             batch, length, _ = self.model_map.layout(k).field(u).shape
             valid = valid_mask(mask, padding, (batch, length))
             if valid is not None and valid.shape != (batch, length):

@@ -18,7 +18,7 @@ def check_not_compiled(model: nn.Module, doing: str) -> None:
     if _has_compiled_form(model):
         raise ValueError(
             f"`model` must not be compiled when {doing}, got one that torch.compile has wrapped: "
-            "its code would not see the change; insert first and compile afterwards, or call "
+            "its code would not see the hooks; do this first and compile afterwards, or call "
             "torch.compiler.reset() and compile again"
         )
 

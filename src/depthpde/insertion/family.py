@@ -68,7 +68,7 @@ def out_of(path: str, part: tuple[int, int] = (0, 1)) -> Tap:
 
 @dataclass(frozen=True, slots=True)
 class Padding:
-    """Which argument of the block's forward tells real tokens from padding.
+    """Which argument of the block's forward, or the model's, tells real tokens from padding.
 
     >>> padding = dp.Padding("key_padding_mask", keep=False)   # True stands for padding there
     """
@@ -77,11 +77,13 @@ class Padding:
     """Its name."""
     keep: bool = True
     """Whether True (1, or 0.0 in an additive mask) stands for a real token or for padding."""
+    of_model: bool = False
+    """Whether it is an argument of the model's own forward, where blocks are not given it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """Which argument of the block's forward carries the keys and values of earlier calls."""
+    """Which argument of the block's forward, or the model's, carries what earlier calls left."""
 
     argument: str
     """Its name."""
@@ -89,6 +91,8 @@ class Cache:
     """Attribute of the block with its number in a cache that `get_seq_length` is asked of."""
     refusal: str = ""
     """Why a cache cannot be continued; empty if it can."""
+    of_model: bool = False
+    """Whether it is an argument of the model's own forward, where blocks are not given it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +186,11 @@ class Family:
     """Attributes of the block that must be 0 or False."""
     reasons: Mapping[Position, str] = field(default_factory=dict)
     """Why a position cannot be had."""
+
+    @property
+    def reads_model(self) -> bool:
+        """Whether mask or cache are arguments of the model's own call."""
+        return any(each is not None and each.of_model for each in (self.padding, self.cache))
 
     def needs(self) -> tuple[str, ...]:
         """List the paths that every block of the family has."""

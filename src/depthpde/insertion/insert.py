@@ -23,6 +23,7 @@ from depthpde.insertion.insertion import Insertion, Match
 from depthpde.insertion.layout import FieldLayout
 from depthpde.insertion.recorder import argument_names
 from depthpde.insertion.rehearsal import Rehearsal, linear_sizes, rehearse, width_of
+from depthpde.insertion.walls import check_walls
 from depthpde.layers.registry import PLANE_KINDS
 from depthpde.models.position import Position, Route
 
@@ -160,6 +161,12 @@ def insert(
             rank=rank,
             kind=layer if isinstance(layer, str) else None,
         )
+    if known.traced and known.plane is None:
+        try:
+            check_walls(model, held, {plan.name: inserted[plan.name] for plan in plans}, batch)
+        except ValueError:
+            inserted.discard(model, [plan.name for plan in plans])
+            raise
     names = {id(module): name for name, module in model.named_modules()}
     matches = [_match(names, plan) for plan in plans]
     made = Insertion(model, inserted, where, chosen, matches, known)

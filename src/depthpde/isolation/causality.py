@@ -172,7 +172,8 @@ def _leak(subject: AuditSubject, trial: Trial, move: Move, cut: int) -> Leak:
     source, changed = move.source, move.changed
     assert source is not None
     assert changed is not None
-    layouts = subject.layouts(trial.sequence, traced=True)
+    # without a name it is the model itself, which may run in no other precision than its own
+    layouts = subject.layouts(trial.sequence, traced=bool(source.name))
     reached = [cut - 1]
     for k, (old, new) in enumerate(zip(source.outputs, changed.outputs, strict=False)):
         for layout in layouts.get((source.name, source.number, "out", k), ())[:1]:

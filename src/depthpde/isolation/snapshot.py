@@ -7,6 +7,7 @@ from the same memory, and the owner finds the model as it was.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -25,33 +26,41 @@ class MemorySnapshot:
     """
 
     def __init__(self, model: nn.Module) -> None:
-        self._modules = [
-            (module, _copied(_attributes(module)), _copied(module._buffers))
+        self._memories = [
+            _Memory(owned, names)
             for module in model.modules()
+            for owned, names in (
+                (vars(module), vars(module).keys() - OWN),
+                (module._buffers, set(module._buffers)),
+            )
         ]
 
     def restore(self) -> None:
         """Put everything back that has changed since."""
-        for module, attributes, buffers in self._modules:
-            for name in _attributes(module):
-                if name not in attributes:
-                    del vars(module)[name]
-            for name, (value, copy) in attributes.items():
-                vars(module)[name] = value
-                _put_back(value, copy)
-            for name in [each for each in module._buffers if each not in buffers]:
-                del module._buffers[name]
-            for name, (value, copy) in buffers.items():
-                module._buffers[name] = value
-                _put_back(value, copy)
+        for each in self._memories:
+            each.restore()
 
 
-def _attributes(module: nn.Module) -> dict[str, Any]:
-    return {name: value for name, value in vars(module).items() if name not in OWN}
+class _Memory:
+    """Some entries of one dict, of which an audit's every run must find the same."""
 
+    def __init__(self, owned: dict[str, Any], names: Iterable[str]) -> None:
+        self.owned, self.count = owned, len(owned)
+        self.values = {name: owned[name] for name in names}
+        copies = ((value, _copy(value)) for value in self.values.values())
+        self.copies = [(value, copy) for value, copy in copies if copy is not None]
 
-def _copied(values: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
-    return {name: (value, _copy(value)) for name, value in values.items()}
+    def restore(self) -> None:
+        """Put the values back; most are as they were, so that only a look is taken at them."""
+        owned, values = self.owned, self.values
+        for name, value in values.items():
+            if owned.get(name, self) is not value:
+                owned[name] = value
+        if len(owned) != self.count:
+            for name in [each for each in owned if each not in values and each not in OWN]:
+                del owned[name]
+        for value, copy in self.copies:
+            _put_back(value, copy)
 
 
 def _copy(value: Any) -> Any:
@@ -61,7 +70,7 @@ def _copy(value: Any) -> Any:
 
 
 def _put_back(value: Any, copy: Any) -> None:
-    if isinstance(value, Tensor) and copy is not None:
+    if isinstance(value, Tensor):
         version, tensor = copy
         if value._version != version:
             with torch.no_grad():
@@ -69,6 +78,6 @@ def _put_back(value: Any, copy: Any) -> None:
     elif isinstance(value, list | deque):
         value.clear()
         value.extend(copy)
-    elif isinstance(value, dict | set):
+    else:
         value.clear()
         value.update(copy)

@@ -17,7 +17,8 @@ from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
 from depthpde.errors import check_one_of
 from depthpde.insertion.calling import call_model, quiet
 from depthpde.insertion.example import examples
-from depthpde.insertion.families.traced import argument_roles, view_of
+from depthpde.insertion.families.arguments import argument_roles
+from depthpde.insertion.families.traced import view_of
 from depthpde.insertion.family import BlockParts, Family, NormOrder, Plane, Stack, has, into, out_of
 from depthpde.insertion.layout import FieldLayout
 from depthpde.insertion.recorder import Given, Recorder
@@ -53,7 +54,8 @@ def stack_at(
     block = _call(module, call, out, axes)
     causal = False if grid else (None if block is None else block_causality(block))
     view = view_of(module)
-    padding, cache = (None, None) if block is None else argument_roles(model, given, block, view)
+    whole = BlockCall(module, call, 0, out, out, axes)
+    padding, cache = argument_roles(model, given, [whole], [view], causal=causal)
     family = Family(
         name=f"behind {at}",
         norm=NormOrder.PRE,

@@ -9,34 +9,29 @@ of the stack has it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from depthpde.insertion.calling import call_model, quiet
 from depthpde.insertion.example import examples
+from depthpde.insertion.families.arguments import argument_roles
 from depthpde.insertion.family import (
     BlockParts,
-    Cache,
     Family,
-    Padding,
     Plane,
     Stack,
     into,
     out_of,
 )
 from depthpde.insertion.hooks.container import InsertedLayers
-from depthpde.insertion.hooks.masks import valid_mask
 from depthpde.insertion.layout import FieldLayout
 from depthpde.insertion.recorder import Given, Recorder, argument_names
-from depthpde.insertion.residual import CACHES, BlockCall, BlockComposition, decompose, is_linear
+from depthpde.insertion.residual import BlockCall, BlockComposition, decompose, is_linear
 
 CONTAINERS = (nn.ModuleList, nn.Sequential, nn.ModuleDict)
-MASKS = ("attention_mask", "mask", "attn_mask")
 HEAD_COUNTS = ("num_heads", "num_attention_heads", "n_heads", "n_head", "heads")
 PROJECTIONS = {
     "query": ("q_proj", "query", "q_lin", "q", "to_q", "wq", "query_proj"),
@@ -219,12 +214,14 @@ def _stack(
         turns = tuple(k for k, each in enumerate(ran) if each == id(call.module))
         blocks.append(BlockParts(view, call.module, call.layout.features(call.u), turns))
     first = parts[0]
-    padding, cache = argument_roles(model, given, first, blocks[0].parts)
     index = (
         first.key if isinstance(first.key, int) else argument_names(first.module).index(first.key)
     )
     causal = {each.causal for each in anatomies} - {None}
     plane = _plane(first, grid)
+    known = False if plane else (causal == {True} if causal else None)
+    views = [each.parts for each in blocks]
+    padding, cache = argument_roles(model, given, parts, views, causal=known)
     heads = "out" in shared and all(each.parts.num_heads for each in blocks)
     family = Family(
         name=f"traced {type(first.module).__name__}",
@@ -236,7 +233,7 @@ def _stack(
         values=out_of("value") if "value" in shared else None,
         heads=into("out") if heads else None,
         num_heads="num_heads",
-        causal=False if plane else (causal == {True} if causal else None),
+        causal=known,
         padding=padding,
         cache=cache,
         entry=into("block", argument=index),
@@ -304,24 +301,6 @@ def view_of(block: nn.Module, named: Mapping[str, nn.Module] | None = None) -> A
     return view
 
 
-def argument_roles(
-    model: nn.Module, given: dict[str, Any], call: BlockCall, view: Any
-) -> tuple[Padding | None, Cache | None]:
-    """Find the arguments of a block that bring its padding and its cache.
-
-    Args:
-        model: The model.
-        given: What it was run with.
-        call: A call of the block.
-        view: The block's view.
-    """
-    names = [*call.given.names, *call.given.named]
-    argument = next((name for name in CACHES if name in names), None)
-    numbered = argument is not None and view.layer_idx >= 0
-    cache = Cache(argument, index="layer_idx") if argument and numbered else None
-    return _padding(model, given, call, names), cache
-
-
 def _heads(block: nn.Module, out: str) -> int:
     """Read the number of heads from the module nearest to attention's output projection."""
     owner = out
@@ -343,34 +322,6 @@ def _numbered(block: nn.Module) -> int:
         if isinstance(value, int):
             return value
     return -1
-
-
-def _padding(
-    model: nn.Module, given: dict[str, Any], first: BlockCall, names: list[str]
-) -> Padding | None:
-    """Find the argument that brings a block its padding, by runs in which two sites are padding."""
-    argument = next((name for name in MASKS if name in names), None)
-    for prefix in ("", "decoder_"):
-        tokens = given.get(f"{prefix}input_ids")
-        if argument is None or not isinstance(tokens, Tensor):
-            continue
-        seen: list[Any] = []
-        mask = torch.ones_like(tokens)
-        mask[-1, -2:] = 0
-        with Recorder() as recorder, suppress(ValueError):
-            recorder.on_call(first.module, partial(_note, seen, argument))
-            call_model(model, (), given | {f"{prefix}attention_mask": mask})
-        for keep in (True, False):
-            padding = Padding(argument, keep=keep)
-            with suppress(ValueError, IndexError):
-                valid = valid_mask(seen[0], padding, (mask.shape[0], mask.shape[1]))
-                if valid is not None and torch.equal(valid, mask.bool()):
-                    return padding
-    return None
-
-
-def _note(seen: list[Any], argument: str, call: Given) -> None:
-    seen.append(call.get(argument))
 
 
 def _plane(first: BlockCall, grid: tuple[int, int] | None) -> Any:

@@ -7,10 +7,12 @@ from typing import Any
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
-from depthpde.insertion.family import BlockParts, Cache, Family, Tap
+from depthpde.insertion.family import BlockParts, Cache, Family, Padding, Tap
 from depthpde.insertion.hooks.call import Call, Running
+from depthpde.insertion.hooks.decoding import windows_of
 from depthpde.insertion.hooks.hook_points import TensorPoint
 from depthpde.insertion.hooks.masks import packed_segments, valid_mask
+from depthpde.insertion.hooks.model_hooks import ModelHooks
 from depthpde.insertion.hooks.tensor_hook import HookedLayer, TensorHook
 from depthpde.insertion.recorder import argument_names
 from depthpde.layers.decoding import UNCOUNTED
@@ -23,8 +25,9 @@ PACKED = ("cu_seqlens", "cu_seq_lens_q")
 class BlockHooks:
     """The hooks of one block, there while something is placed in it."""
 
-    def __init__(self, family: Family, block: BlockParts) -> None:
+    def __init__(self, family: Family, block: BlockParts, model: ModelHooks | None = None) -> None:
         self.family, self.block, self.running = family, block, Running()
+        self.model = model
         self.tensor_hooks: dict[Tap, TensorHook] = {}
         self.handle: RemovableHandle | None = None
         self.last: RemovableHandle | None = None
@@ -92,7 +95,7 @@ class BlockHooks:
             if self._given(name, args, kwargs) is True:
                 self._refuse_symmetric(name)
         if family.padding is not None:
-            mask = self._given(family.padding.argument, args, kwargs)
+            mask = self._mask(family.padding, args, kwargs)
             if mask is not None:
                 sites = call.sites or self._sites(u)
                 call.valid = valid_mask(mask, family.padding, sites)
@@ -103,7 +106,10 @@ class BlockHooks:
                 if packed is not None:
                     call.segments = segments_of(packed, self.layout.field(u))
                     break
-        if family.cache is not None:
+        if family.cache is not None and family.cache.of_model:
+            whole = self._model_call()
+            call.windows, call.seen = whole.windows, whole.seen
+        elif family.cache is not None:
             cache = self._given(family.cache.argument, args, kwargs)
             if cache is not None:
                 self._read_cache(call, cache, family.cache)
@@ -114,6 +120,17 @@ class BlockHooks:
             return kwargs[name]
         k = self.places.get(name, len(args))
         return args[k] if k < len(args) else None
+
+    def _mask(self, described: Padding, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Return the mask that the block's call brings, or the model's."""
+        if not described.of_model:
+            return self._given(described.argument, args, kwargs)
+        whole = self._model_call().given
+        return None if whole is None else whole.get(described.argument)
+
+    def _model_call(self) -> Call:
+        assert self.model is not None
+        return self.model.call_of(type(self.block.scope).__name__)
 
     def _sites(self, u: Tensor) -> tuple[int, int]:
         """Read batch and length of a field in the family's layout."""
@@ -137,7 +154,7 @@ class BlockHooks:
                 f"`{described.argument}` must be a cache that grows, got {type(cache).__name__}; "
                 "use a DynamicCache, or use_cache=False"
             )
-        call.cache, call.seen = cache, seen
+        call.windows, call.seen = windows_of(cache), seen
 
     def _refuse_symmetric(self, argument: str) -> None:
         for hook in self.tensor_hooks.values():

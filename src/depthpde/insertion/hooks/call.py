@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-from typing import Any
 
+from depthpde.insertion.recorder import Given
+from depthpde.layers.decoding import Window
 from depthpde.shapes import Field, Mask, Segments
 
 
@@ -22,13 +23,17 @@ class Call:
     """Batch and length, where the call brought a batch."""
     valid: Mask | None = None
     segments: Segments | None = None
-    cache: Any = None
+    windows: dict[str, Window] | None = None
+    """What layers have read of a sequence that is decoded; None where nothing is decoded."""
     seen: int = 0
+    """How many sites were read before."""
     pending: Field | None = None
+    given: Given | None = None
+    """The arguments, where the call is that of the whole model."""
 
 
 class Running(threading.local):
-    """The calls of one block that run in this thread, the innermost last.
+    """The calls of one block, or one model, that run in this thread, the innermost last.
 
     A copy of a model runs no call: there it is empty, and so it is after unpickling.
     """

@@ -8,6 +8,7 @@ from torch import nn
 
 from depthpde.insertion.family import Stack
 from depthpde.insertion.hooks.block_hooks import BlockHooks
+from depthpde.insertion.hooks.model_hooks import ModelHooks
 
 PREFIX = "depthpde_insertion"
 """The submodule's name on the model."""
@@ -20,6 +21,8 @@ class InsertedLayers(nn.ModuleDict):
         super().__init__()
         self.stacks: dict[str, Stack] = {}
         self.hooks: dict[str, list[BlockHooks]] = {}
+        self.model_hooks: ModelHooks | None = None
+        """Reads the model's own call, where a stack needs it."""
         self.switched: list[tuple[nn.Module, str, object]] = []
         self.causal = False
         """Whether the model was found, or said, to show no site its future."""
@@ -36,7 +39,11 @@ class InsertedLayers(nn.ModuleDict):
         if stack.name in self.stacks:
             return
         self.stacks[stack.name] = stack
-        self.hooks[stack.name] = [BlockHooks(stack.family, block) for block in stack.blocks]
+        if stack.family.reads_model and self.model_hooks is None:
+            self.model_hooks = ModelHooks(model)
+        self.hooks[stack.name] = [
+            BlockHooks(stack.family, block, self.model_hooks) for block in stack.blocks
+        ]
         for module in model.modules():
             for name, value in stack.family.switches:
                 if hasattr(module, name):
@@ -52,6 +59,8 @@ class InsertedLayers(nn.ModuleDict):
         if len(self) == 0:
             for module, name, value in self.switched:
                 setattr(module, name, value)
+            if self.model_hooks is not None:
+                self.model_hooks.remove()
             delattr(model, PREFIX)
 
 

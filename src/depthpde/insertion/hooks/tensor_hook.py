@@ -15,7 +15,6 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_
 
 from depthpde.insertion.family import Plane, Side, Tap
 from depthpde.insertion.hooks.call import Call, Running
-from depthpde.insertion.hooks.decoding import windows_of
 from depthpde.insertion.layout import FieldLayout
 from depthpde.insertion.recorder import argument_names
 from depthpde.layers.decoding import Sites, decode
@@ -182,12 +181,11 @@ class TensorHook:
             patches: Field = layer(u[:, plane.prefix :], valid_mask=valid, **rows)
             return torch.cat((u[:, : plane.prefix], patches.to(u.dtype)), dim=1)
         segments = call.segments if placed.segments else None
-        if call.cache is not None:
+        if call.windows is not None:
             # Once sites were read, a call's segments count from the new ones only: they go on in
             # the last segment that was read.
             sites = Sites(u, call.valid, segments if call.seen == 0 else None)
-            windows = windows_of(call.cache)
-            return decode(layer, sites, windows=windows, seen=call.seen, name=placed.name)
+            return decode(layer, sites, windows=call.windows, seen=call.seen, name=placed.name)
         if segments is not None:
             return layer(u, valid_mask=call.valid, segments=segments)
         return layer(u, valid_mask=call.valid)
