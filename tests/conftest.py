@@ -77,8 +77,8 @@ def pytest_configure(config):
 @pytest.fixture
 def tally(request):
     """Report what a drill tried, how often, and what held; it travels with the test's report."""
-    told = request.node.user_properties
-    return lambda tried, times, held: told.append(("drill", (tried, times, held)))
+    printed = request.node.user_properties
+    return lambda tried, times, held: printed.append(("drill", (tried, times, held)))
 
 
 def pytest_runtest_logreport(report):
@@ -91,8 +91,8 @@ def pytest_runtest_logreport(report):
         test = report.nodeid.partition("::")[2]
         ROWS.append(Row(f"`{test}`", 0, held, by, today(), fine=False))
     elif report.when == "call":
-        told = (value for name, value in report.user_properties if name == "drill")
-        ROWS.extend(Row(*each, by, today()) for each in told)
+        printed = (value for name, value in report.user_properties if name == "drill")
+        ROWS.extend(Row(*each, by, today()) for each in printed)
 
 
 def pytest_sessionfinish(session):

@@ -118,14 +118,14 @@ def test_the_ids_and_the_plain_form_of_every_recorded_run_are_those_of_the_recor
     # one run for each distinct set of settings but for its seed: the others differ by that alone
     kinds: dict[str, tuple[Path, dict[str, Any]]] = {}
     for path in RUNS:
-        said = json.loads(path.read_text(encoding="utf-8"))
-        config = said["config"]
+        output = json.loads(path.read_text(encoding="utf-8"))
+        config = output["config"]
         training = config["training"] | {"seed": 0}
-        kinds[json.dumps(config | {"seed": 0, "training": training})] = (path, said)
+        kinds[json.dumps(config | {"seed": 0, "training": training})] = (path, output)
     assert len(kinds) > 100
-    for path, said in kinds.values():
-        run = RunConfig.from_dict(said["config"])
-        assert run.id == said["id"] == path.parent.name
+    for path, output in kinds.values():
+        run = RunConfig.from_dict(output["config"])
+        assert run.id == output["id"] == path.parent.name
         written = json.loads(json.dumps(run.to_dict()))
-        known = {name: each for name, each in written.items() if name in said["config"]}
-        assert json.dumps(known) == json.dumps(said["config"])
+        known = {name: each for name, each in written.items() if name in output["config"]}
+        assert json.dumps(known) == json.dumps(output["config"])

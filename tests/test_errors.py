@@ -121,7 +121,7 @@ def test_a_name_that_becomes_part_of_another_is_an_identifier():
 
 
 @pytest.mark.parametrize(
-    ("call", "told"),
+    ("call", "printed"),
     [
         (lambda: errors.check_tensor("u", [1.0]), r"`u` must be a tensor, got \[1.0\] \(list\)"),
         (lambda: errors.check_tensor("u", torch.ones(2).to_sparse()), "must be a dense tensor"),
@@ -158,8 +158,8 @@ def test_a_name_that_becomes_part_of_another_is_an_identifier():
         ),
     ],
 )
-def test_what_fits_no_argument_is_refused_in_words(call, told):
-    with pytest.raises(ValueError, match=told):
+def test_what_fits_no_argument_is_refused_in_words(call, printed):
+    with pytest.raises(ValueError, match=printed):
         call()
 
 

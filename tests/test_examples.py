@@ -55,9 +55,9 @@ def test_the_example_of_a_public_name_runs(name, place, monkeypatch):
     test = example(name)
     assert 1 <= len(test.examples) <= LONGEST
     assert any(f"dp.{name}" in each.source for each in test.examples) or name in INDIRECT
-    told: list[str] = []
-    doctest.DocTestRunner(optionflags=FLAGS).run(test, out=told.append)
-    assert not told, "".join(told)
+    printed: list[str] = []
+    doctest.DocTestRunner(optionflags=FLAGS).run(test, out=printed.append)
+    assert not printed, "".join(printed)
 
 
 INDIRECT = {
@@ -79,6 +79,6 @@ INDIRECT = {
 
 def test_a_wrong_example_would_be_found():
     test = doctest.DocTestParser().get_doctest(">>> 1 + 1\n3", {}, "wrong", None, 0)
-    told: list[str] = []
-    doctest.DocTestRunner(optionflags=FLAGS).run(test, out=told.append)
-    assert told
+    printed: list[str] = []
+    doctest.DocTestRunner(optionflags=FLAGS).run(test, out=printed.append)
+    assert printed

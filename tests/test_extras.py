@@ -84,8 +84,8 @@ def test_a_feature_names_its_extra(feature, monkeypatch, tmp_path, capsys):
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises((SystemExit, ValueError)) as raised:
         use()
-    said = f"{raised.value} {capsys.readouterr().err}"
-    assert f"pip install 'depthpde[{extra}]'" in said
+    output = f"{raised.value} {capsys.readouterr().err}"
+    assert f"pip install 'depthpde[{extra}]'" in output
     assert not (tmp_path / "out").exists()  # nothing was begun
 
 

@@ -120,9 +120,9 @@ def test_a_broken_model_is_named_by_the_command_of_the_page(name, here, capsys):
     problem = PROBLEMS[name]
     (here / "mine.py").write_text(MODEL.replace("CHANGE", problem.change))
     code = main(first_command(problem.page, problem.heading))
-    said = capsys.readouterr().out
-    assert re.search(problem.says, said), said
-    assert code == problem.code, said
+    output = capsys.readouterr().out
+    assert re.search(problem.says, output), output
+    assert code == problem.code, output
 
 
 def test_a_hugging_face_folder_is_looked_at(here, capsys):

@@ -59,8 +59,8 @@ def test_no_type_of_the_table_is_lost(key):
 
 def test_a_lost_type_is_named():
     row = reach.Row("causal", "gpt2", positions=("after_ffn",), reached={"insert": True})
-    (said,) = reach.lost([row], REACH)
-    assert said.startswith("causal gpt2: 7 of 7 ✓ ✓ ✓ → 1 of 7 – – –")
+    (output,) = reach.lost([row], REACH)
+    assert output.startswith("causal gpt2: 7 of 7 ✓ ✓ ✓ → 1 of 7 – – –")
 
 
 def test_rows_made_anew_stand_among_those_of_the_page():

@@ -108,8 +108,8 @@ def test_the_wheel_works_with_the_core_alone(built, tmp_path):
         )
         assert absent.strip() == "None"
     command = place / "bin" / "depthpde"
-    said = json.loads(run(command, "env", "--json", cwd=tmp_path))
-    assert said["versions"]["depthpde"] == dp.__version__
+    output = json.loads(run(command, "env", "--json", cwd=tmp_path))
+    assert output["versions"]["depthpde"] == dp.__version__
     model = dp.Classifier(
         dp.ModelConfig(dim=16, blocks=2, heads=2, vocabulary=9, length=12, classes=3)
     )

@@ -91,8 +91,8 @@ def check_name(name: str, value: str, known: Iterable[str]) -> str:
         return value
     near = nearest(value, names)
     hint = "" if near is None else f"; did you mean {near!r}?"
-    told = repr(value) if isinstance(value, str) else shown(value)
-    raise ValueError(f"`{name}` must be one of {', '.join(names)}, got {told}{hint}")
+    got = repr(value) if isinstance(value, str) else shown(value)
+    raise ValueError(f"`{name}` must be one of {', '.join(names)}, got {got}{hint}")
 
 
 def check_identifier(name: str, value: str) -> str:

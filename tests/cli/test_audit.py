@@ -39,9 +39,9 @@ def test_a_clean_model_exits_0_and_prints_six_lines(capsys):
 def test_a_leak_exits_1_names_its_module_and_writes_the_page(capsys, tmp_path):
     words = ["audit", "--python", "audit_models:leaking", "--causal", "--json"]
     assert main([*words, "--out", "page.html"]) == 1
-    told = json.loads(capsys.readouterr().out)
-    assert told["leaks"] == ["future"]
-    assert told["answers"][0]["module"] == "1"
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["leaks"] == ["future"]
+    assert printed["answers"][0]["module"] == "1"
     assert "1 leak" in (tmp_path / "page.html").read_text()
 
 

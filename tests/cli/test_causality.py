@@ -62,17 +62,17 @@ def test_a_function_in_a_file_elsewhere_is_found(here, tmp_path, monkeypatch, ca
 
 def test_a_model_that_is_not_meant_to_be_causal_is_no_failure(here, capsys) -> None:
     assert main(["causality", "--python", "causality_models:leaking"]) == 0
-    said = capsys.readouterr().out
-    assert said.startswith("not causal, and not meant to be")
-    assert "--causal" in said
+    output = capsys.readouterr().out
+    assert output.startswith("not causal, and not meant to be")
+    assert "--causal" in output
 
 
 def test_json_holds_the_verdict(here, capsys) -> None:
     assert main(["causality", "--python", "causality_models:fed", "--json", "--causal"]) == 1
-    told = json.loads(capsys.readouterr().out)
-    assert told["meant_causal"] is True
-    assert told["leaks"] is True
-    assert told["length"] == 5
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["meant_causal"] is True
+    assert printed["leaks"] is True
+    assert printed["length"] == 5
 
 
 def test_a_saved_hugging_face_model_is_checked(here, capsys) -> None:
@@ -109,9 +109,9 @@ def test_wrong_input_exits_2_and_says_what_to_do(here, capsys, arguments, messag
 
 def test_a_model_that_cannot_take_its_input_is_no_verdict(here, capsys) -> None:
     assert main(["causality", "--python", "causality_models:narrow"]) == 2
-    said = capsys.readouterr().err
-    assert "RuntimeError" in said
-    assert "mat1 and mat2 shapes cannot be multiplied" in said
+    output = capsys.readouterr().err
+    assert "RuntimeError" in output
+    assert "mat1 and mat2 shapes cannot be multiplied" in output
 
 
 def test_a_missing_library_names_the_extra(here, capsys, monkeypatch) -> None:

@@ -38,10 +38,10 @@ def first_line(process: subprocess.Popen[str]) -> str:
 
 def test_prints_its_address_serves_and_ends_with_ctrl_c(tmp_path: Path) -> None:
     with dash(str(tmp_path), "--json") as process:
-        said = json.loads(first_line(process))
-        assert said["address"] == f"http://localhost:{said['port']}/"
-        assert said["token"] is None
-        with urllib.request.urlopen(said["address"], timeout=60) as answer:
+        output = json.loads(first_line(process))
+        assert output["address"] == f"http://localhost:{output['port']}/"
+        assert output["token"] is None
+        with urllib.request.urlopen(output["address"], timeout=60) as answer:
             assert "No runs here yet" in answer.read().decode()
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=30) == 0
@@ -51,15 +51,15 @@ def test_prints_its_address_serves_and_ends_with_ctrl_c(tmp_path: Path) -> None:
 
 def test_another_address_comes_with_a_token(tmp_path: Path) -> None:
     with dash(str(tmp_path), "--host", "0.0.0.0", "--json") as process:
-        said = json.loads(first_line(process))
-        assert len(said["token"]) >= 40
-        assert said["address"].endswith(f"/?token={said['token']}")
-        assert own_names()[0] in said["address"]  # by which others reach it
-        bare = f"http://127.0.0.1:{said['port']}/"
+        output = json.loads(first_line(process))
+        assert len(output["token"]) >= 40
+        assert output["address"].endswith(f"/?token={output['token']}")
+        assert own_names()[0] in output["address"]  # by which others reach it
+        bare = f"http://127.0.0.1:{output['port']}/"
         with pytest.raises(urllib.error.HTTPError, match="401") as refused:
             urllib.request.urlopen(bare, timeout=60)
         refused.value.close()
-        shown = {"authorization": f"Bearer {said['token']}"}
+        shown = {"authorization": f"Bearer {output['token']}"}
         request = urllib.request.Request(bare, headers=shown)
         with urllib.request.urlopen(request, timeout=60) as answer:
             assert answer.status == 200
@@ -95,9 +95,9 @@ def test_wrong_options_are_told_in_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], words: str
 ) -> None:
     assert main(["dash", str(tmp_path), *options]) == 2
-    said = capsys.readouterr().err
-    assert words in said
-    assert said.count("\n") == 1
+    output = capsys.readouterr().err
+    assert words in output
+    assert output.count("\n") == 1
 
 
 def test_help_needs_neither_torch_nor_a_server() -> None:

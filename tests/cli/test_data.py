@@ -22,7 +22,7 @@ def out(tmp_path_factory) -> Path:
     return folder
 
 
-def said(capsys) -> dict:
+def output(capsys) -> dict:
     return json.loads(capsys.readouterr().out)
 
 
@@ -37,7 +37,7 @@ def test_the_list_tells_sizes_and_what_is_missing(tmp_path: Path, out: Path, cap
     assert starts == [head.index("what")] * len(TASKS)
     assert "missing: CIFAR-10 — get it from https://www.cs.toronto.edu" in text
     assert main(["data", "list", "--data", str(tmp_path), "--out", str(out), "--json"]) == 0
-    status = {row["task"]: row["status"] for row in said(capsys)["tasks"]}
+    status = {row["task"]: row["status"] for row in output(capsys)["tasks"]}
     assert status["listops-mini"] == "prepared"
     assert status["listops"] == "ready"
     assert status["image"] == "missing"
@@ -50,7 +50,7 @@ def test_what_is_prepared_is_not_prepared_again_unless_forced_or_other(out: Path
     assert "prepared already" in capsys.readouterr().err
     assert (out / "listops-mini" / "manifest.json").stat().st_mtime_ns == before
     assert main([*base, "--force", "--json"]) == 0
-    assert said(capsys)["prepared"][0]["task"] == "listops-mini"
+    assert output(capsys)["prepared"][0]["task"] == "listops-mini"
     assert (out / "listops-mini" / "manifest.json").stat().st_mtime_ns > before
 
 
@@ -76,7 +76,7 @@ def test_damaged_files_are_told_and_prepared_anew(out: Path, tmp_path: Path, cap
     assert main(["data", "list", *where]) == 0
     assert f"damaged: listops-mini — {advice}" in capsys.readouterr().out
     assert main(["data", "list", "--json", *where]) == 0
-    status = {row["task"]: row["status"] for row in said(capsys)["tasks"]}
+    status = {row["task"]: row["status"] for row in output(capsys)["tasks"]}
     assert status["listops-mini"] == "damaged"
     assert main(["data", "prepare", "listops-mini", *where]) == 0
     assert "bytes, got 0; it is prepared again" in capsys.readouterr().err
@@ -92,11 +92,11 @@ def test_verify_is_0_when_whole_and_1_when_changed(out: Path, tmp_path: Path, ca
     shutil.copytree(out / "listops-mini", folder)
     (folder / "test.tokens.u8").write_bytes(b"short")
     assert main(["data", "verify", "listops-mini", "--out", str(tmp_path)]) == 1
-    told = capsys.readouterr().out
-    assert "has changed since it was prepared" in told
-    assert told.endswith(f"run: depthpde data prepare listops-mini --force --out {tmp_path}\n")
+    printed = capsys.readouterr().out
+    assert "has changed since it was prepared" in printed
+    assert printed.endswith(f"run: depthpde data prepare listops-mini --force --out {tmp_path}\n")
     assert main(["data", "verify", "--out", str(tmp_path), "--json"]) == 1
-    assert len(said(capsys)["problems"]["listops-mini"]) == 1
+    assert len(output(capsys)["problems"]["listops-mini"]) == 1
 
 
 def test_show_prints_a_tree_and_draws_a_picture(out: Path, tmp_path: Path, capsys) -> None:
@@ -108,7 +108,7 @@ def test_show_prints_a_tree_and_draws_a_picture(out: Path, tmp_path: Path, capsy
     assert main(base) == 0
     assert "@" in capsys.readouterr().out
     assert main([*base, "--split", "test", "--json"]) == 0
-    assert Path(said(capsys)["examples"][0]["png"]).read_bytes().startswith(b"\x89PNG")
+    assert Path(output(capsys)["examples"][0]["png"]).read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_task_without_its_files_is_2_alone_and_1_among_others(tmp_path: Path, capsys) -> None:
@@ -154,7 +154,7 @@ def test_all_takes_what_is_there(tmp_path: Path, capsys, monkeypatch) -> None:
     monkeypatch.setattr("depthpde.data.tasks.TASKS", only)
     monkeypatch.delenv("DEPTHPDE_DATA", raising=False)
     assert main(["data", "prepare", "--all", "--out", str(tmp_path), "--json"]) == 0
-    assert [each["task"] for each in said(capsys)["prepared"]] == ["listops-mini"]
+    assert [each["task"] for each in output(capsys)["prepared"]] == ["listops-mini"]
 
 
 def test_every_mini_task_is_prepared_from_the_official_files(tmp_path: Path, capsys) -> None:
@@ -201,5 +201,5 @@ def test_every_action_explains_itself_and_its_words_with_two_examples(action: st
 def test_the_documentation_tells_the_trivial_lines_that_the_commands_print(out: Path) -> None:
     manifest = json.loads((out / "listops-mini" / "manifest.json").read_text())
     lines = sorted(manifest["facts"]["baselines"].values())
-    told = " / ".join(f"{each:.1f}" for each in lines)
-    assert f"depth 4 | {told} |" in (ROOT / "docs" / "data.md").read_text()
+    printed = " / ".join(f"{each:.1f}" for each in lines)
+    assert f"depth 4 | {printed} |" in (ROOT / "docs" / "data.md").read_text()

@@ -26,22 +26,22 @@ def _without_minilm(monkeypatch):
 
 def test_the_demo_compares_three_models_and_writes_the_page(words, capsys):
     assert main(words) == 0
-    told = capsys.readouterr()
+    printed = capsys.readouterr()
     for name in ("plain", "upwind diffusion", "free convolution"):
-        assert any(line.startswith(name) for line in told.out.splitlines())
+        assert any(line.startswith(name) for line in printed.out.splitlines())
     for step in ("1 of 3", "2 of 3 · 3 small GPTs, 2 updates each, 1 at a time", "3 of 3"):
-        assert step in told.err
-    page = Path(told.out.split("open ")[1].strip())
+        assert step in printed.err
+    page = Path(printed.out.split("open ")[1].strip())
     assert "What to do next" in page.read_text()
     assert len(read_records(Path(words[-1])).found) == 3
 
 
 def test_a_second_demo_computes_nothing_and_says_the_same_to_scripts(words, capsys):
     assert main([*words, "--json"]) == 0
-    told = capsys.readouterr()
-    said = json.loads(told.out)
-    assert set(said["variants"]) == {"plain", "upwind diffusion", "free convolution"}
-    assert ": done" not in told.err
+    printed = capsys.readouterr()
+    output = json.loads(printed.out)
+    assert set(output["variants"]) == {"plain", "upwind diffusion", "free convolution"}
+    assert ": done" not in printed.err
     out = Path(words[-1])
     assert {each.status["attempts"] for each in read_records(out).found.values()} == {1}
     assert {cell.seed for cell in read_grids(out).by_name["demo"].cells} == {1}

@@ -53,9 +53,9 @@ def test_a_healthy_model_exits_0_and_writes_its_page(here, capsys):
 
 def test_a_broken_model_exits_1_and_is_told_in_json(here, capsys):
     assert main(["doctor", "--python", "doctor_models:broken", "--json", "--out", "p.html"]) == 1
-    told = json.loads(capsys.readouterr().out)
-    assert told["grade"] == "ill"
-    ill = [each["condition"] for each in told["verdicts"] if each["grade"] == "ill"]
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["grade"] == "ill"
+    ill = [each["condition"] for each in printed["verdicts"] if each["grade"] == "ill"]
     assert {"other block sum", "representational drift"} <= set(ill)
     assert (here / "p.html").is_file()
 
@@ -150,9 +150,11 @@ def test_every_kind_of_our_models_is_examined_where_its_task_is_not_prepared(
     (here / "run/config.json").write_text(json.dumps({"config": {"task": "image"}}))
     line = ["doctor", "--checkpoint", "run", "--prepared", "nowhere", "--length", "9"]
     assert main([*line, "--json", "--out", "p.html"]) in (0, 1), capsys.readouterr().err
-    told = json.loads(capsys.readouterr().out)
-    assert told["trajectory"]["model"] == kind.__name__
-    (note,) = [each for each in told["trajectory"]["notes"] if each.startswith("the input is rand")]
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["trajectory"]["model"] == kind.__name__
+    (note,) = [
+        each for each in printed["trajectory"]["notes"] if each.startswith("the input is rand")
+    ]
     assert note.split(" (")[0] in (here / "p.html").read_text(encoding="utf-8")
 
 
@@ -217,9 +219,9 @@ def test_says_which_extra_is_missing(here, capsys, monkeypatch, prefix, advice):
     monkeypatch.setattr(sys, "prefix", prefix)
     monkeypatch.setattr(sys, "argv", ["depthpde", "doctor", "--hf", "theirs"])
     assert main(["doctor", "--hf", "theirs"]) == 2
-    told = capsys.readouterr().err
-    assert "`--hf` needs transformers" in told
-    assert told.rstrip().endswith(advice)
+    printed = capsys.readouterr().err
+    assert "`--hf` needs transformers" in printed
+    assert printed.rstrip().endswith(advice)
 
 
 EVIL = """
@@ -238,8 +240,8 @@ def test_code_in_a_model_folder_is_never_run_unless_a_flag_says_so(tmp_path, mon
     (tmp_path / "evil").mkdir()
     (tmp_path / "evil" / "modeling_evil.py").write_text(EVIL)
     auto = {"AutoConfig": "modeling_evil.BertConfig", "AutoModel": "modeling_evil.Evil"}
-    said = {"model_type": "evil", "auto_map": auto}
-    (tmp_path / "evil" / "config.json").write_text(json.dumps(said))
+    output = {"model_type": "evil", "auto_map": auto}
+    (tmp_path / "evil" / "config.json").write_text(json.dumps(output))
     assert main(["doctor", "--hf", "evil"]) == 2
     assert "`--hf` must be a folder whose model transformers can load" in capsys.readouterr().err
     assert not (tmp_path / "ran").exists()

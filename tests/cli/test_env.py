@@ -20,10 +20,10 @@ def test_every_path_that_runs_here_agrees_with_the_reference(capsys):
 
 def test_json_tells_the_same(capsys):
     assert main(["env", "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert said["paths"]["fused"]["agrees"] is True
-    assert said["versions"]["torch"]
-    assert set(said["optional"]) == set(env.OPTIONAL)
+    output = json.loads(capsys.readouterr().out)
+    assert output["paths"]["fused"]["agrees"] is True
+    assert output["versions"]["torch"]
+    assert set(output["optional"]) == set(env.OPTIONAL)
 
 
 def test_a_path_that_is_wrong_fails(capsys, monkeypatch: pytest.MonkeyPatch):

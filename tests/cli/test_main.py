@@ -45,7 +45,7 @@ def test_a_wrong_verb_exits_with_2():
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "printed"),
     [
         (
             "train listops-mini --postion after_embedding",
@@ -81,19 +81,19 @@ def test_a_wrong_verb_exits_with_2():
         ),
     ],
 )
-def test_wrong_words_are_told_in_one_line_by_the_verb_they_were_said_to(words, told, capsys):
+def test_wrong_words_are_told_in_one_line_by_the_verb_they_were_said_to(words, printed, capsys):
     with pytest.raises(SystemExit) as ended:
         main(words.split())
     assert ended.value.code == 2
-    assert capsys.readouterr().err == f"depthpde {told}\n"
+    assert capsys.readouterr().err == f"depthpde {printed}\n"
 
 
 def test_a_wrong_option_before_any_verb_names_the_nearest(capsys):
     with pytest.raises(SystemExit) as ended:
         main(["--verson"])
     assert ended.value.code == 2
-    told = "depthpde: unknown option --verson; did you mean --version? see depthpde --help\n"
-    assert capsys.readouterr().err == told
+    printed = "depthpde: unknown option --verson; did you mean --version? see depthpde --help\n"
+    assert capsys.readouterr().err == printed
 
 
 def test_every_verb_and_action_tells_in_one_line():
@@ -107,12 +107,12 @@ def test_every_verb_and_action_tells_in_one_line():
 
 
 def test_an_option_may_be_shortened_and_its_value_may_look_like_one():
-    said = parser().parse_args(["train", "--pos", "after_ffn", "--set", "--a b", "--", "--text"])
-    assert (said.position, said.changes, said.task) == (["after_ffn"], ["--a b"], "--text")
+    output = parser().parse_args(["train", "--pos", "after_ffn", "--set", "--a b", "--", "--text"])
+    assert (output.position, output.changes, output.task) == (["after_ffn"], ["--a b"], "--text")
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "printed"),
     [
         (
             FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), "there"),
@@ -127,7 +127,7 @@ def test_an_option_may_be_shortened_and_its_value_may_look_like_one():
     ],
 )
 def test_an_error_of_the_system_is_told_with_its_file_and_without_its_number(
-    error, told, monkeypatch, capsys
+    error, printed, monkeypatch, capsys
 ):
     from depthpde.cli import env
 
@@ -136,7 +136,7 @@ def test_an_error_of_the_system_is_told_with_its_file_and_without_its_number(
 
     monkeypatch.setattr(env, "run", fails)
     assert main(["env"]) == 2
-    assert capsys.readouterr().err.startswith(f"depthpde env: {told}")
+    assert capsys.readouterr().err.startswith(f"depthpde env: {printed}")
 
 
 def test_without_a_verb_the_help_is_shown(capsys):
@@ -209,13 +209,13 @@ def test_a_terminated_command_exits_with_143_and_too_little_memory_is_told(monke
 
         monkeypatch.setattr(theory, "run", fails)
         assert main(["theory"]) == code
-        told = capsys.readouterr().err
-        assert word in told
-        assert told.count("\n") == 1
+        printed = capsys.readouterr().err
+        assert word in printed
+        assert printed.count("\n") == 1
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "printed"),
     [
         ("train listops-mini --config /dev/full", "must be a regular file, got a device"),
         ("train listops-mini --config deep.yaml", "deep.yaml must be YAML, but"),
@@ -233,7 +233,9 @@ def test_a_terminated_command_exits_with_143_and_too_little_memory_is_told(monke
         ("doctor --checkpoint deep", "config.json must be JSON"),
     ],
 )
-def test_hostile_input_is_one_sentence_and_exit_code_2(words, told, tmp_path, monkeypatch, capsys):
+def test_hostile_input_is_one_sentence_and_exit_code_2(
+    words, printed, tmp_path, monkeypatch, capsys
+):
     monkeypatch.chdir(tmp_path)
     for name in ("deep.yaml", "deep.json", "deep-grid.yaml", "deep-grid.json"):
         (tmp_path / name).write_text("[" * 100_000)
@@ -241,5 +243,5 @@ def test_hostile_input_is_one_sentence_and_exit_code_2(words, told, tmp_path, mo
     (tmp_path / "deep" / "config.json").write_text("[" * 100_000)
     assert main(words.split()) == 2
     error = capsys.readouterr().err
-    assert told in error
+    assert printed in error
     assert error.count("\n") == 1

@@ -21,9 +21,9 @@ def results(tmp_path_factory):
 
 def test_prints_the_table_the_verdict_and_where_the_page_lies(results, tmp_path, capsys):
     assert main(["report", str(results), "--out", str(tmp_path / "out")]) == 0
-    said = capsys.readouterr().out
-    assert said.startswith("placement · text-mini · 6 paired seeds\n")
-    assert f"page    {tmp_path / 'out' / 'report.html'}" in said
+    output = capsys.readouterr().out
+    assert output.startswith("placement · text-mini · 6 paired seeds\n")
+    assert f"page    {tmp_path / 'out' / 'report.html'}" in output
     assert (tmp_path / "out" / "report.html").read_text().startswith("<!DOCTYPE html>")
     assert (tmp_path / "out" / "tables" / "placement.tex").is_file()
     assert (tmp_path / "out" / "figures" / "placement-forest.svg").is_file()
@@ -31,40 +31,40 @@ def test_prints_the_table_the_verdict_and_where_the_page_lies(results, tmp_path,
 
 def test_json_holds_the_numbers_of_the_table(results, tmp_path, capsys):
     assert main(["report", str(results), "--out", str(tmp_path), "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    grid = said["grids"]["placement"]
+    output = json.loads(capsys.readouterr().out)
+    grid = output["grids"]["placement"]
     rows = [row for row in grid["numbers"] if row["variant"] == "after_ffn"]
     assert {row["task"] for row in rows} == {"text-mini", "all tasks"}
     assert rows[0]["n"] == 6
     assert rows[0]["difference"] == pytest.approx(rows[1]["difference"])
-    assert said["page"] == str(tmp_path / "report.html")
-    assert said["unread"] == {}
+    assert output["page"] == str(tmp_path / "report.html")
+    assert output["unread"] == {}
 
 
 def test_an_empty_folder_says_how_to_make_one_and_exits_2(tmp_path, capsys):
     assert main(["report", str(tmp_path / "nothing")]) == 2
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert "depthpde demo" in said
-    assert "depthpde sweep" in said
+    output = capsys.readouterr().err
+    assert output.count("\n") == 1
+    assert "depthpde demo" in output
+    assert "depthpde sweep" in output
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_file_in_the_place_of_the_report_is_refused_before_any_work(results, tmp_path, capsys):
     (tmp_path / "file").write_text("")
     assert main(["report", str(results), "--out", str(tmp_path / "file")]) == 2
-    told = capsys.readouterr().err
-    assert told.startswith("depthpde report: `--out` must be a folder that can be written, got ")
-    assert told.count("\n") == 1
+    printed = capsys.readouterr().err
+    assert printed.startswith("depthpde report: `--out` must be a folder that can be written, got ")
+    assert printed.count("\n") == 1
 
 
 def test_a_page_that_is_not_there_is_refused_before_any_work(results, tmp_path, capsys):
     words = ["report", str(results), "--out", str(tmp_path / "out"), "--fill"]
     for page in (tmp_path / "nope.md", tmp_path):
         assert main([*words, str(page)]) == 2
-        told = capsys.readouterr().err
-        assert f"`--fill` must name pages that are there, got {page}; write it first" in told
-        assert told.count("\n") == 1
+        printed = capsys.readouterr().err
+        assert f"`--fill` must name pages that are there, got {page}; write it first" in printed
+        assert printed.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
 
 

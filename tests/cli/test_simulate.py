@@ -50,7 +50,7 @@ def test_a_saved_models_equation_is_simulated_and_its_picture_moves(tmp_path, ca
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "output"),
     [
         (["clusterin"], "did you mean 'clustering'"),
         (["clustering", "--set", "beta"], "KEY=VALUE"),
@@ -60,9 +60,9 @@ def test_a_saved_models_equation_is_simulated_and_its_picture_moves(tmp_path, ca
         (["trained", "--checkpoint", "x", "--set", "blocks=2"], "without --set"),
     ],
 )
-def test_wrong_input_is_told_in_one_line(words, said, capsys, tmp_path):
+def test_wrong_input_is_told_in_one_line(words, output, capsys, tmp_path):
     assert main(["simulate", *words, "--out", str(tmp_path)]) == 2
-    assert said in capsys.readouterr().err
+    assert output in capsys.readouterr().err
 
 
 def test_a_model_that_takes_no_tokens_is_refused(tmp_path, capsys):

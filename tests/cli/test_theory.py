@@ -66,13 +66,13 @@ def test_a_folder_that_cannot_be_made_is_refused_before_anything_is_computed(
 ) -> None:
     (tmp_path / "file").write_text("")
     assert main(["theory", "--only", "spectrum", "--out", str(tmp_path / out)]) == 2
-    told = capsys.readouterr().err
-    assert told.startswith("depthpde theory: `--out` must be a folder that can be written, got ")
-    assert told.count("\n") == 1
+    printed = capsys.readouterr().err
+    assert printed.startswith("depthpde theory: `--out` must be a folder that can be written, got ")
+    assert printed.count("\n") == 1
 
 
 @pytest.mark.parametrize(
-    ("claim", "told"),
+    ("claim", "printed"),
     [
         (a_claim(2.0, 2.0), "small fails: x: predicted ≤ 1, measured 2"),
         (a_claim(0.5, 0.5), "small is blind: a large x passes its check too"),
@@ -81,14 +81,14 @@ def test_a_folder_that_cannot_be_made_is_refused_before_anything_is_computed(
 )
 def test_a_verdict_that_does_not_hold_exits_1_and_says_why(
     claim: Claim,
-    told: str,
+    printed: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setitem(CLAIMS, claim.name, claim)
     assert main(["theory", "--only", "small", "--out", str(tmp_path)]) == 1
-    assert told in capsys.readouterr().out
+    assert printed in capsys.readouterr().out
     assert (tmp_path / "theory.json").exists()
 
 

@@ -56,20 +56,20 @@ def test_a_run_is_told_against_the_trivial_lines_and_a_finished_one_is_shown(
     command, tmp_path, capsys
 ):
     assert main([*command, "--position", "after_embedding", "--layer", "multiscale"]) == 0
-    told = capsys.readouterr()
+    printed = capsys.readouterr()
     record = only_record(tmp_path)
     assert record.config["model"]["positions"] == ["after_embedding"]
-    assert "update 40/40 · loss" in told.err
-    assert "tokens/s · 0:00 left · r 0." in told.err
+    assert "update 40/40 · loss" in printed.err
+    assert "tokens/s · 0:00 left · r 0." in printed.err
     accuracy = record.result["test"]["accuracy"]
-    assert f"test       {accuracy:.1f} % ± " in told.out
-    assert f"majority {record.result['trivial']['majority']:.1f} %" in told.out
-    assert told.out.splitlines()[-1] == f"record     {record.folder}"
+    assert f"test       {accuracy:.1f} % ± " in printed.out
+    assert f"majority {record.result['trivial']['majority']:.1f} %" in printed.out
+    assert printed.out.splitlines()[-1] == f"record     {record.folder}"
     assert main([*command, "--position", "after_embedding", "--layer", "multiscale"]) == 0
     again = capsys.readouterr()
     assert "finished before, not trained again" in again.out
     assert again.err == ""
-    assert again.out.splitlines()[1:] == told.out.splitlines()[1:]
+    assert again.out.splitlines()[1:] == printed.out.splitlines()[1:]
 
 
 def test_ctrl_c_saves_and_the_same_command_ends_with_the_same_weights(command, tmp_path, prepared):
@@ -103,26 +103,26 @@ def test_what_is_printed_is_what_config_takes(tmp_path, capsys):
     (tmp_path / "run.json").write_text(first)
     assert main(["train", "--config", str(tmp_path / "run.json"), "--print-config"]) == 0
     assert capsys.readouterr().out == first
-    said = json.loads(first)["config"]
-    assert (said["seed"], said["training"]["learning_rate"]) == (2, 0.5)
-    assert said["training"]["compile"] is True
-    assert said["pretraining"]["objective"] == "masked"
+    output = json.loads(first)["config"]
+    assert (output["seed"], output["training"]["learning_rate"]) == (2, 0.5)
+    assert output["training"]["compile"] is True
+    assert output["pretraining"]["objective"] == "masked"
     assert list(tmp_path.iterdir()) == [tmp_path / "run.json"], "nothing was trained"
 
 
 def test_a_layer_may_be_named_where_a_setting_places_it(capsys):
     words = ["train", "text-mini", "--set", "model.positions=after_ffn", "--layer", "multiscale"]
     assert main([*words, "--print_config"]) == 0
-    said = json.loads(capsys.readouterr().out)["config"]["model"]
-    assert (said["positions"], said["layer"]) == (["after_ffn"], "multiscale")
+    output = json.loads(capsys.readouterr().out)["config"]["model"]
+    assert (output["positions"], output["layer"]) == (["after_ffn"], "multiscale")
 
 
 def test_json_is_one_object_and_nothing_else(command, tmp_path, capsys):
     assert main([*command, "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert said["state"] == "done"
-    assert said["result"] == only_record(tmp_path).result
-    assert said["folder"] == str(only_record(tmp_path).folder)
+    output = json.loads(capsys.readouterr().out)
+    assert output["state"] == "done"
+    assert output["result"] == only_record(tmp_path).result
+    assert output["folder"] == str(only_record(tmp_path).folder)
 
 
 def test_pretraining_is_a_stage_of_the_run(command, tmp_path, capsys):
@@ -130,9 +130,9 @@ def test_pretraining_is_a_stage_of_the_run(command, tmp_path, capsys):
     record = only_record(tmp_path)
     assert record.config["pretraining"]["updates"] == 20
     assert (record.folder / "pretraining.jsonl").read_text().count('"point"') == 2
-    said = capsys.readouterr()
-    assert "causal pretraining" in said.out
-    stage, rest = said.err.split("training: 40 updates\n")
+    output = capsys.readouterr()
+    assert "causal pretraining" in output.out
+    stage, rest = output.err.split("training: 40 updates\n")
     assert "pretraining, causal: 20 updates\nupdate 10/20 · loss" in stage
     assert "update 10/40 · loss" in rest
 
@@ -143,9 +143,9 @@ def test_ctrl_c_in_pretraining_says_where_it_stopped(command):
             if "update 10/4000" in line:
                 running.send_signal(signal.SIGINT)
                 break
-        said, _ = running.communicate(timeout=300)
+        output, _ = running.communicate(timeout=300)
     assert running.returncode == 130
-    assert re.search(r"interrupted at pretraining, update \d+ of 4000, saved", said)
+    assert re.search(r"interrupted at pretraining, update \d+ of 4000, saved", output)
 
 
 def test_the_doctor_watches_when_asked_and_changes_nothing(command, tmp_path, capsys):
@@ -174,9 +174,9 @@ def test_curves_are_sent_to_tensorboard_when_asked(command, tmp_path):
 def test_a_tracker_that_is_not_installed_is_refused(command, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "trackio", None)
     assert main([*command, "--track", "trackio"]) == 2
-    said = capsys.readouterr().err
-    assert "`--track trackio` needs trackio" in said
-    assert "pip install 'depthpde[track]'" in said
+    output = capsys.readouterr().err
+    assert "`--track trackio` needs trackio" in output
+    assert "pip install 'depthpde[track]'" in output
 
 
 def test_the_option_names_every_tracker():
@@ -208,9 +208,9 @@ def test_a_divergence_is_told_as_a_result(command, capsys):
 def test_wrong_words_are_answered_in_one_line(tmp_path, monkeypatch, capsys, words, message):
     monkeypatch.chdir(tmp_path)
     assert main(words) == 2
-    told = capsys.readouterr().err
-    assert message in told
-    assert len(told.splitlines()) == 1
+    printed = capsys.readouterr().err
+    assert message in printed
+    assert len(printed.splitlines()) == 1
     assert list(tmp_path.iterdir()) == [], "nothing was made"
 
 

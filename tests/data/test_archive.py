@@ -89,10 +89,10 @@ def test_refuses_a_zip_of_many(tmp_path: Path) -> None:
 def test_any_bytes_are_read_or_refused_by_name(tmp_path_factory, raw: bytes, ending: str) -> None:
     path = tmp_path_factory.getbasetemp() / f"fuzz{ending}"
     path.write_bytes(raw)
-    said = refusal(
+    output = refusal(
         lambda: list(members(path, EVERYTHING)) if ".tar" in ending else decompressed(path)
     )
-    assert said is None or path.name in said
+    assert output is None or path.name in output
 
 
 def test_refuses_a_member_that_memory_could_not_hold(tmp_path: Path) -> None:

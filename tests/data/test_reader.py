@@ -124,14 +124,14 @@ def test_the_last_problem_says_what_to_do_about_all(folder: Path) -> None:
 
 def test_arrays_that_contradict_the_manifest_are_found(folder: Path) -> None:
     change(folder, classes=2)
-    (told,) = problems(folder)
-    assert told.startswith(f"{folder}: train has a label outside 0 … 1; run: ")
+    (printed,) = problems(folder)
+    assert printed.startswith(f"{folder}: train has a label outside 0 … 1; run: ")
     with Writer(folder) as writer:
         writer.append("train", np.zeros(3, np.uint8), np.array([3]), np.array([0]))
         writer._columns["train.offsets"].append(np.array([2]))
         writer.finish(HEADER)
-    (told,) = problems(folder)
-    assert told.startswith(f"{folder}: the offsets of train do not cover its tokens; run: ")
+    (printed,) = problems(folder)
+    assert printed.startswith(f"{folder}: the offsets of train do not cover its tokens; run: ")
 
 
 def test_a_pair_beyond_its_documents_is_found(tmp_path: Path) -> None:
@@ -139,8 +139,8 @@ def test_a_pair_beyond_its_documents_is_found(tmp_path: Path) -> None:
         writer.append("documents", np.zeros(3, np.uint8), np.array([3]), None)
         writer.append_pairs("train", np.array([[0, 7]]), np.array([1]))
         folder = writer.finish(HEADER | {"kind": "pair"})
-    (told,) = problems(folder)
-    assert told.startswith(f"{folder}: train has a pair beyond its documents; run: ")
+    (printed,) = problems(folder)
+    assert printed.startswith(f"{folder}: train has a pair beyond its documents; run: ")
 
 
 def test_a_flipped_bit_is_refused_on_first_use_and_after_a_change(folder: Path) -> None:

@@ -32,9 +32,9 @@ def test_the_title_is_a_finding_only_where_it_was_found(gain, finding):
 
 
 def test_one_seed_carries_no_verdict():
-    said = headline(report(0.1, seeds=1))
-    assert "1 of 1 pair (one pair carries no verdict)" in said
-    assert "below its control" in said
+    output = headline(report(0.1, seeds=1))
+    assert "1 of 1 pair (one pair carries no verdict)" in output
+    assert "below its control" in output
 
 
 def test_missing_runs_are_said():

@@ -108,7 +108,7 @@ def fifty_updates(
     )
     model.train()
     torch.manual_seed(seed)
-    said: dict[str, dict[str, Any]] = {}
+    output: dict[str, dict[str, Any]] = {}
     with dp.Doctor(model, every=UPDATES // 2, budget=None, log=lambda line: None) as doctor:
         for _ in range(UPDATES):
             inputs, labels = subject.batch(draw)
@@ -119,12 +119,12 @@ def fifty_updates(
             doctor.step()
             if len(doctor.history) > looks and doctor.diagnosis is not None:
                 for each in verdicts(doctor.diagnosis):
-                    before = said.get(each["condition"])
+                    before = output.get(each["condition"])
                     if before is None or before["severity"] < each["severity"]:
-                        said[each["condition"]] = each
+                        output[each["condition"]] = each
             optimizer.zero_grad()
     model.eval()
-    return list(said.values())
+    return list(output.values())
 
 
 def sit(
@@ -141,12 +141,12 @@ def sit(
     began = time.perf_counter()
     record: dict[str, Any] = {}
     try:
-        said = dp.diagnose(
+        output = dp.diagnose(
             model, inputs, labels=labels, loss=subject.loss, baseline=False, reference=reference
         )
-        record["one batch"] = verdicts(said, AGAINST)
+        record["one batch"] = verdicts(output, AGAINST)
         if reference is not None:
-            record["against a reference"] = verdicts(said)
+            record["against a reference"] = verdicts(output)
     except Exception as error:
         record["error"] = f"{type(error).__name__}: {str(error)[:200]}"
         record["one batch"] = record["against a reference"] = [FAILED]

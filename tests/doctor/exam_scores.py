@@ -69,19 +69,19 @@ def false_alarms(records: list[dict[str, Any]]) -> list[str]:
     )
 
 
-def said(record: dict[str, Any], setting: str) -> list[dict[str, Any]]:
+def output(record: dict[str, Any], setting: str) -> list[dict[str, Any]]:
     """Give the verdicts of a setting; who watches fifty updates has diagnosed one batch before."""
     before = record["one batch"] if setting == "fifty updates" else []
     return [*before, *record[setting]]
 
 
 def severity(record: dict[str, Any], setting: str) -> float:
-    return max((each["severity"] for each in said(record, setting)), default=0.0)
+    return max((each["severity"] for each in output(record, setting)), default=0.0)
 
 
 def component(record: dict[str, Any], setting: str) -> str:
     """Give the component of the first ill verdict: causes stand before what follows from them."""
-    ill = [each for each in said(record, setting) if each["grade"] == "ill" and each["component"]]
+    ill = [each for each in output(record, setting) if each["grade"] == "ill" and each["component"]]
     return str(ill[0]["component"]) if ill else ""
 
 
@@ -152,7 +152,7 @@ def summary(records: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
             pairs += [("", component(each, setting)) for each in well]
             scores = [severity(each, setting) for each in well]
             shown = [each for each in ill if visible(each, setting)]
-            alarms = [any(v["grade"] == "ill" for v in said(each, setting)) for each in well]
+            alarms = [any(v["grade"] == "ill" for v in output(each, setting)) for each in well]
             found[f"{setting}, {part}"] = {
                 "faulty": len(ill), "healthy": len(well),
                 "auroc": auroc([severity(e, setting) for e in ill], scores),

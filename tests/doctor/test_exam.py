@@ -47,8 +47,8 @@ def test_a_fault_is_found_against_its_reference_and_named(subject, fault):
         fault.apply(patient(model, 3, 20), fault.strengths[-1])
     inputs, _ = subject.batch(torch.Generator().manual_seed(4))
     assert changes_function(change(subject.model, model, inputs))
-    said = sit(subject, model, 4, train=False, reference=subject.model)["against a reference"]
-    ill = [each for each in said if each["grade"] == "ill"]
+    output = sit(subject, model, 4, train=False, reference=subject.model)["against a reference"]
+    ill = [each for each in output if each["grade"] == "ill"]
     assert ill[0]["component"] == fault.component
 
 

@@ -106,18 +106,18 @@ def clock(monkeypatch):
     now = SimpleNamespace(time=0.0)
     monkeypatch.setattr(live, "time", SimpleNamespace(perf_counter=lambda: now.time))
 
-    def slowly(*told):
+    def slowly(*printed):
         now.time += 3.0
-        return judge(*told)
+        return judge(*printed)
 
     monkeypatch.setattr(live, "judge", slowly)
     return now
 
 
 def test_it_stays_within_its_budget_and_says_what_it_cost(clock):
-    said = []
+    output = []
     model = fresh()
-    with Doctor(model, every=1, budget=0.2, log=said.append) as doctor:
+    with Doctor(model, every=1, budget=0.2, log=output.append) as doctor:
         for _ in range(60):
             clock.time += 1.0
             fit(model, 1, doctor)
@@ -125,22 +125,22 @@ def test_it_stays_within_its_budget_and_says_what_it_cost(clock):
     assert looks[0] == 1
     assert 3 <= len(looks) <= 5, "others were put off"
     assert all(each["overhead"] <= 0.2 for each in doctor.history[1:])
-    assert said[-1].startswith(f"doctor: {len(looks)} looks, every 1 updates, took ")
-    assert said[-1].endswith(f"; healthy at the last, update {looks[-1]} of 60")
-    assert "% of the training time; " in said[-1]
+    assert output[-1].startswith(f"doctor: {len(looks)} looks, every 1 updates, took ")
+    assert output[-1].endswith(f"; healthy at the last, update {looks[-1]} of 60")
+    assert "% of the training time; " in output[-1]
 
 
 def test_it_speaks_when_the_grade_changes():
-    said = []
+    output = []
     model = fresh()
-    with Doctor(model, every=2, budget=None, log=said.append) as doctor:
+    with Doctor(model, every=2, budget=None, log=output.append) as doctor:
         fit(model, 2, doctor)
         with torch.no_grad():
             for block in model.encoder.blocks:
                 block.reaction.out.weight.zero_().requires_grad_(False)
         fit(model, 2, doctor)
-    assert len(said) == 2
-    assert said[0].startswith("doctor · update 4 · ill · weights: encoder.blocks.0.reaction.out")
+    assert len(output) == 2
+    assert output[0].startswith("doctor · update 4 · ill · weights: encoder.blocks.0.reaction.out")
 
 
 def test_our_own_trainer_takes_it_as_watch_and_trains_the_same():
@@ -171,8 +171,8 @@ def test_no_hook_is_left_when_a_training_ends_while_it_listens(end):
     settings = {"diverged": {"loss_bound": 1e-3}, "interrupted": {"updates": 9}}.get(end, {})
     split, model = make_split(), make_model()
     config = make_config(**{"updates": 3, "warmup": 1, **settings})
-    said = []
-    doctor = Doctor(model, every=4, budget=None, log=said.append)
+    output = []
+    doctor = Doctor(model, every=4, budget=None, log=output.append)
 
     class Watch:
         close = doctor.close
@@ -187,9 +187,9 @@ def test_no_hook_is_left_when_a_training_ends_while_it_listens(end):
     history = train(model, split, config, callback=Watch())
     assert history.status == end
     assert not attached(model)
-    assert len(said) == (0 if end == "diverged" else 1), "what it cost is said once"
+    assert len(output) == (0 if end == "diverged" else 1), "what it cost is said once"
     doctor.close()
-    assert len(said) == (0 if end == "diverged" else 1)
+    assert len(output) == (0 if end == "diverged" else 1)
 
 
 def test_a_wrapped_doctor_leaves_when_the_history_is_finished():
@@ -249,8 +249,11 @@ def test_only_a_few_sequences_are_looked_at_again():
         def forward(self, ids, mask=None, labels=None):
             return ids
 
-    told = same_call(Named(), (ids,), {"mask": mask, "labels": ids}, (20, 7))
-    assert {name: len(each) for name, each in told.items()} == {"ids": SEQUENCES, "mask": SEQUENCES}
+    printed = same_call(Named(), (ids,), {"mask": mask, "labels": ids}, (20, 7))
+    assert {name: len(each) for name, each in printed.items()} == {
+        "ids": SEQUENCES,
+        "mask": SEQUENCES,
+    }
 
 
 def test_refuses_a_compiled_model():

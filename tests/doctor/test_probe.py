@@ -94,15 +94,17 @@ def test_attention_of_our_own_models_is_what_they_would_form(encoding):
         model(ids)
     for block in model.encoder.blocks:
         block.attention.explicit = True
-    told = {}
+    printed = {}
     stop = model.observe(
-        lambda place, u: told.setdefault(place.block, u) if place.part == "weights" else None
+        lambda place, u: printed.setdefault(place.block, u) if place.part == "weights" else None
     )
     with torch.no_grad():
         model(ids)
     stop()
     for block in range(3):
-        torch.testing.assert_close(attention_weights(body, activations, block).weights, told[block])
+        torch.testing.assert_close(
+            attention_weights(body, activations, block).weights, printed[block]
+        )
 
 
 def test_attention_that_is_not_a_plain_softmax_is_refused_with_the_reason():

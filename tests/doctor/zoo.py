@@ -205,9 +205,9 @@ def examine() -> list[Finding]:
     thresholds = Thresholds.read()
     found = []
     for name, truth, patient in patients():
-        said = judge(trajectory_of(patient), thresholds)
-        watch = tuple(each.condition for each in said.verdicts if each.grade is Grade.WATCH)
-        found.append(Finding(name, truth, said.conditions, watch))
+        output = judge(trajectory_of(patient), thresholds)
+        watch = tuple(each.condition for each in output.verdicts if each.grade is Grade.WATCH)
+        found.append(Finding(name, truth, output.conditions, watch))
     return found
 
 

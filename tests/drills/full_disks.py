@@ -33,18 +33,18 @@ def fill(place: Path, options: str, prepared: Path, want: dict[str, bytes]) -> t
     disk(place, options)
     try:
         execute(chosen_run(), results, prepared=prepared, log=lambda line: None)
-        told = ""
+        printed = ""
     except OSError as error:
-        told = str(error)
+        printed = str(error)
     status = results / "runs" / chosen_run().id / "status.json"
     state = read_record(status.parent).state if status.exists() else None
-    if told and state is State.RUNNING:
-        return told, "the status says that it still runs"
-    if told and not any(word in told.lower() for word in ("disk", "space", "full")):
-        return told, f"the message names no disk: {told}"
+    if printed and state is State.RUNNING:
+        return printed, "the status says that it still runs"
+    if printed and not any(word in printed.lower() for word in ("disk", "space", "full")):
+        return printed, f"the message names no disk: {printed}"
     disk(place, ROOM)
     execute(chosen_run(), results, prepared=prepared, log=lambda line: None)
-    return told, difference(results / "runs" / chosen_run().id, want)
+    return printed, difference(results / "runs" / chosen_run().id, want)
 
 
 def main(folder: Path, prepared: Path) -> None:
@@ -59,10 +59,10 @@ def main(folder: Path, prepared: Path) -> None:
     wrong, full = [], 0
     for options in [*sizes, *counts]:
         subprocess.run(["mount", "-t", "tmpfs", "-o", ROOM, "none", str(place)], check=True)
-        told, said = fill(place, options, prepared, want)
-        full += bool(told)
+        printed, output = fill(place, options, prepared, want)
+        full += bool(printed)
         subprocess.run(["umount", str(place)], check=True)
-        wrong += [f"{options}: {said}"] if said else []
+        wrong += [f"{options}: {output}"] if output else []
     print(json.dumps({"sizes": len(sizes), "counts": len(counts), "full": full, "wrong": wrong}))
 
 

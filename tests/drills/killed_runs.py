@@ -109,11 +109,11 @@ def main(folder: Path, prepared: Path, events: int, randoms: int, seed: int = 0)
         if ended != -signal.SIGKILL and (kill is not None or ended != 0):
             wrong.append(f"event {kill}: ended with {ended}")
         again = finish(child(results, prepared))
-        said = found_wrong(results, want) if again == 0 else f"taken up, it ended with {again}"
-        if said:
-            wrong.append(f"event {kill}: {said}")
-    told = {"events": total, "at events": len(points), "at random": randoms, "wrong": wrong}
-    print(json.dumps(told))
+        output = found_wrong(results, want) if again == 0 else f"taken up, it ended with {again}"
+        if output:
+            wrong.append(f"event {kill}: {output}")
+    printed = {"events": total, "at events": len(points), "at random": randoms, "wrong": wrong}
+    print(json.dumps(printed))
 
 
 if __name__ == "__main__":

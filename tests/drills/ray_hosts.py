@@ -124,11 +124,11 @@ class Hosts:
 
     def pids(self, host: str, command: str = "") -> list[int]:
         """Return the processes of a host; those of one name where one is given."""
-        told = subprocess.run(
+        printed = subprocess.run(
             ["ip", "netns", "pids", self.names[host]], capture_output=True, text=True, timeout=30
         ).stdout
         found = []
-        for pid in map(int, told.split()):
+        for pid in map(int, printed.split()):
             try:
                 name = Path(f"/proc/{pid}/comm").read_text().strip()
             except OSError:

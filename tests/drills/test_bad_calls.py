@@ -92,9 +92,9 @@ REFUSALS = [
 ]
 
 
-@pytest.mark.parametrize(("call", "told"), REFUSALS)
-def test_each_refusal_names_what_was_wanted_and_what_came(call, told):
-    with pytest.raises(ValueError, match=told):
+@pytest.mark.parametrize(("call", "printed"), REFUSALS)
+def test_each_refusal_names_what_was_wanted_and_what_came(call, printed):
+    with pytest.raises(ValueError, match=printed):
         call()
 
 

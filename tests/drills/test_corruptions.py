@@ -50,11 +50,11 @@ def edit(**changes):
     """Change numbers of a result, and leave its checksum as it was."""
 
     def spoil(path):
-        said = json.loads(path.read_text())
+        output = json.loads(path.read_text())
         for name, value in changes.items():
             place, _, key = name.rpartition("__")
-            (said[place] if place else said)[key] = value
-        path.write_text(json.dumps(said))
+            (output[place] if place else output)[key] = value
+        path.write_text(json.dumps(output))
 
     return spoil
 

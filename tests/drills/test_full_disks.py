@@ -25,9 +25,9 @@ def test_twenty_full_disks_are_named_and_lose_nothing(prepared, tmp_path, tally)
         timeout=600,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
-    told = json.loads(done.stdout)
-    assert told["wrong"] == []
-    assert told["full"] >= 15, "hardly any disk was full"
+    printed = json.loads(done.stdout)
+    assert printed["wrong"] == []
+    assert printed["full"] >= 15, "hardly any disk was full"
     held = "status and message name the disk; with room again the record is byte-equal"
-    tally("A full disk under a run (tmpfs of many sizes)", told["sizes"], held)
-    tally("A disk out of inodes under a run", told["counts"], held)
+    tally("A full disk under a run (tmpfs of many sizes)", printed["sizes"], held)
+    tally("A disk out of inodes under a run", printed["counts"], held)

@@ -92,7 +92,7 @@ def test_calls_in_hostile_shells_end_in_a_sentence_and_a_code(part, tmp_path, ta
     assert len(calls) >= 300
     assert {shell for words, shell in calls if words in HEAVY} == set(SHELLS)
     calls = calls[part::4]
-    said = [ask(*each, tmp_path) for each in calls]
-    wrong = {call: each for call, each in zip(calls, said, strict=True) if each}
+    output = [ask(*each, tmp_path) for each in calls]
+    wrong = {call: each for call, each in zip(calls, output, strict=True) if each}
     assert wrong == {}
     tally("Command lines in hostile shells", len(calls), "one sentence, a right code, no traceback")

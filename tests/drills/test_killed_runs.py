@@ -27,10 +27,10 @@ def killed(folder: Path, prepared: Path, events: int, randoms: int) -> dict[str,
 
 @pytest.mark.drill
 def test_forty_kills_at_file_events_and_at_random_lose_no_bit(prepared, tmp_path, tally):
-    told = killed(tmp_path, prepared, 36, 14)
-    assert told["wrong"] == []
-    assert told["at events"] == 36
-    exact = f"one of {told['events']} changes of its folder"
+    printed = killed(tmp_path, prepared, 36, 14)
+    assert printed["wrong"] == []
+    assert printed["at events"] == 36
+    exact = f"one of {printed['events']} changes of its folder"
     held = "taken up, the record is byte-equal to that of a run left alone"
     tally(f"A run killed (SIGKILL) at {exact}", 36, held)
     tally("A run killed (SIGKILL) at a random moment", 14, held)

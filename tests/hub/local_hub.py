@@ -18,8 +18,8 @@ def make_handler(files: dict[str, dict[str, bytes]]) -> type[BaseHTTPRequestHand
         def log_message(self, *args: object) -> None:
             """Stay quiet."""
 
-        def answer(self, said: object, code: int = 200) -> None:
-            body = json.dumps(said).encode()
+        def answer(self, output: object, code: int = 200) -> None:
+            body = json.dumps(output).encode()
             self.send_response(code)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))
@@ -29,8 +29,8 @@ def make_handler(files: dict[str, dict[str, bytes]]) -> type[BaseHTTPRequestHand
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             if self.path == "/api/repos/create":
-                said = json.loads(body)
-                name = f"{said['organization']}/{said['name']}"
+                output = json.loads(body)
+                name = f"{output['organization']}/{output['name']}"
                 files.setdefault(name, {})
                 host = f"http://{self.headers['Host']}"
                 self.answer({"url": f"{host}/{name}", "name": name})

@@ -100,5 +100,5 @@ def test_the_package_and_its_models_import_no_transformers(tmp_path):
 
 
 def test_the_config_file_stays_readable(tmp_path):
-    said = json.loads((make_classifier().save_pretrained(tmp_path) / "config.json").read_text())
-    assert set(said) == {"model", "model_type", "depthpde", "config"}
+    output = json.loads((make_classifier().save_pretrained(tmp_path) / "config.json").read_text())
+    assert set(output) == {"model", "model_type", "depthpde", "config"}

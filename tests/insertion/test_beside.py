@@ -175,6 +175,6 @@ def test_fsdp_over_two_processes_trains_what_one_process_trains(tmp_path):
         )
         for rank in (0, 1)
     ]  # fmt: skip
-    told = [call.communicate(timeout=240) for call in calls]
-    for rank, (out, errors) in enumerate(told):
+    printed = [call.communicate(timeout=240) for call in calls]
+    for rank, (out, errors) in enumerate(printed):
         assert f"ok {rank}" in out, errors

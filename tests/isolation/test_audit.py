@@ -34,9 +34,9 @@ def test_the_table_names_question_verdict_module_and_size():
 
 
 def test_plain_values_are_json():
-    told = json.loads(json.dumps(audit(leaking(), ids(), causal=True).to_dict()))
-    assert "future" in told["leaks"]
-    assert [each["name"] for each in told["answers"]] == [
+    printed = json.loads(json.dumps(audit(leaking(), ids(), causal=True).to_dict()))
+    assert "future" in printed["leaks"]
+    assert [each["name"] for each in printed["answers"]] == [
         "future", "padding", "packing", "cache", "neighbour", "memory",
     ]  # fmt: skip
 

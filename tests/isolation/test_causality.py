@@ -205,10 +205,10 @@ def test_what_is_no_number_is_never_called_causal(causal):
 
 
 def test_report_is_plain_data():
-    told = check_causality(Smooth(causal=False), tokens()).to_dict()
-    assert told["leaks"] is True
-    assert told["leak"]["module"] == "smoothing"
-    assert told["length"] == 7
+    printed = check_causality(Smooth(causal=False), tokens()).to_dict()
+    assert printed["leaks"] is True
+    assert printed["leak"]["module"] == "smoothing"
+    assert printed["length"] == 7
 
 
 def test_refuses_a_model_without_an_axis_of_sites():

@@ -36,8 +36,8 @@ CONFIGS = [
 
 @pytest.mark.parametrize("config", CONFIGS)
 def test_a_config_survives_json(config):
-    said = json.loads(json.dumps(config.to_dict()))
-    assert ModelConfig.from_dict(said) == config
+    output = json.loads(json.dumps(config.to_dict()))
+    assert ModelConfig.from_dict(output) == config
 
 
 @pytest.mark.parametrize("config", CONFIGS)

@@ -81,44 +81,44 @@ def counted(model, *arguments):
 def test_parameters_are_exact(settings):
     config = ModelConfig(**SIZES, **settings)
     model = Classifier(config)
-    told = cost(config).parameters
-    assert told.total == sum(each.numel() for each in model.parameters())
+    printed = cost(config).parameters
+    assert printed.total == sum(each.numel() for each in model.parameters())
     placed = sum(each.numel() for name, each in model.named_parameters() if ".placed." in name)
-    assert told.placed == placed
+    assert printed.placed == placed
 
 
 @pytest.mark.parametrize("settings", MODELS[:11])
 def test_multiply_adds_of_matrices_are_what_torch_counts(settings):
     config = ModelConfig(**SIZES, **settings)
     model = Classifier(config).eval()
-    told = cost(config, batch=3).multiply_adds
-    assert told.total - told.placed == counted(model, *inputs(config))
+    printed = cost(config, batch=3).multiply_adds
+    assert printed.total - printed.placed == counted(model, *inputs(config))
 
 
 @pytest.mark.parametrize("settings", MODELS + PLACED[:: len(LayerKind)])
 def test_activation_memory_is_within_three_per_cent_of_what_autograd_keeps(settings):
     config = ModelConfig(**SIZES, **settings)
     model = Classifier(config).train()
-    told = cost(config, batch=3).activation_bytes.total
-    assert told == pytest.approx(kept_bytes(model, *inputs(config)), rel=0.03)
+    printed = cost(config, batch=3).activation_bytes.total
+    assert printed == pytest.approx(kept_bytes(model, *inputs(config)), rel=0.03)
 
 
 @pytest.mark.parametrize("kind", list(LayerKind))
 def test_activation_memory_of_every_layer_is_within_five_per_cent(kind):
     config = ModelConfig(**SIZES, positions=("between_blocks", "in_attention"), layer=kind)
-    told = cost(config, batch=3).activation_bytes.total
-    assert told == pytest.approx(kept_bytes(Classifier(config), *inputs(config)), rel=0.05)
+    printed = cost(config, batch=3).activation_bytes.total
+    assert printed == pytest.approx(kept_bytes(Classifier(config), *inputs(config)), rel=0.05)
 
 
 def test_a_language_model_is_told_too():
     config = ModelConfig(**SIZES, causal=True, positions=tuple(Position))
     model = LanguageModel(config)
-    told = cost(config, batch=3, head="language")
-    assert told.parameters.total == sum(each.numel() for each in model.parameters())
+    printed = cost(config, batch=3, head="language")
+    assert printed.parameters.total == sum(each.numel() for each in model.parameters())
     kept = kept_bytes(model, *inputs(config))
-    assert told.activation_bytes.total == pytest.approx(kept, rel=0.03)
-    told = told.multiply_adds
-    assert told.total - told.placed == counted(model, *inputs(config))
+    assert printed.activation_bytes.total == pytest.approx(kept, rel=0.03)
+    printed = printed.multiply_adds
+    assert printed.total - printed.placed == counted(model, *inputs(config))
 
 
 def test_a_vision_model_is_told_too():
@@ -127,17 +127,17 @@ def test_a_vision_model_is_told_too():
         positions=("after_embedding", "after_ffn"),
     )  # fmt: skip
     model, images = VisionTransformer(config), torch.randn(2, 3, 8, 12)
-    told = cost(config, batch=2)
-    assert told.parameters.total == sum(each.numel() for each in model.parameters())
-    assert told.activation_bytes.total == pytest.approx(kept_bytes(model, images), rel=0.03)
-    told = told.multiply_adds
-    assert told.total - told.placed == counted(model, images)
+    printed = cost(config, batch=2)
+    assert printed.parameters.total == sum(each.numel() for each in model.parameters())
+    assert printed.activation_bytes.total == pytest.approx(kept_bytes(model, images), rel=0.03)
+    printed = printed.multiply_adds
+    assert printed.total - printed.placed == counted(model, images)
 
 
 def test_an_encoder_alone_has_no_head():
     config = ModelConfig(**{**SIZES, "classes": None})
-    told = cost(config, head="none").parameters
-    assert told.total == sum(each.numel() for each in Encoder(config).parameters())
+    printed = cost(config, head="none").parameters
+    assert printed.total == sum(each.numel() for each in Encoder(config).parameters())
 
 
 def test_a_shorter_sequence_costs_less():
@@ -153,8 +153,8 @@ def test_diffusion_is_a_small_part_of_the_operations_of_a_real_model():
         dim=512, blocks=6, heads=8, vocabulary=257, length=4096, classes=2,
         positions=("between_blocks",), layer={"steps": 4},
     )  # fmt: skip
-    told = cost(config).multiply_adds
-    assert told.placed / told.total < 0.003
+    printed = cost(config).multiply_adds
+    assert printed.placed / printed.total < 0.003
 
 
 def test_prints_one_term_a_line():

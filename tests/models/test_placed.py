@@ -73,10 +73,10 @@ def test_observers_see_the_same_places_in_a_post_norm_block(small, tokens):
 
 
 def test_observers_are_told_what_goes_on_after_the_layer_has_acted(small):
-    placed, told = PlacedLayers(small(positions=("after_ffn",)), 0), []
-    placed.observe(lambda place, u: told.append(u))
+    placed, printed = PlacedLayers(small(positions=("after_ffn",)), 0), []
+    placed.observe(lambda place, u: printed.append(u))
     out = placed.on_branch(Position.AFTER_FFN, torch.randn(1, 4, 8))
-    assert told[0] is out
+    assert printed[0] is out
 
 
 def test_watching_changes_no_bit(small, tokens, mask):

@@ -34,9 +34,9 @@ def test_a_saved_model_comes_back_to_the_bit(small, tokens, tmp_path, kind, dtyp
 def test_a_saved_model_is_two_plain_files(small, tmp_path):
     Classifier(small(positions=("after_ffn",))).save_pretrained(tmp_path)
     assert sorted(each.name for each in tmp_path.iterdir()) == [CONFIG, WEIGHTS]
-    said = json.loads((tmp_path / CONFIG).read_text())
-    assert said["model"] == "Classifier"
-    assert said["config"]["positions"] == ["after_ffn"]
+    output = json.loads((tmp_path / CONFIG).read_text())
+    assert output["model"] == "Classifier"
+    assert output["config"]["positions"] == ["after_ffn"]
 
 
 def test_loading_leaves_torchs_own_stream_alone(small, tmp_path):

@@ -38,10 +38,10 @@ def test_markup_in_a_name_stays_text():
 
 
 @pytest.mark.parametrize(
-    ("value", "said"), [(1.0, "1"), (-0.0, "0"), (-0.001, "0"), (2.346, "2.35"), (-10.0, "-10")]
+    ("value", "output"), [(1.0, "1"), (-0.0, "0"), (-0.001, "0"), (2.346, "2.35"), (-10.0, "-10")]
 )
-def test_coordinates_are_short_and_have_one_zero(value, said):
-    assert number(value) == said
+def test_coordinates_are_short_and_have_one_zero(value, output):
+    assert number(value) == output
 
 
 def test_attributes_without_a_value_are_left_out():

@@ -27,9 +27,9 @@ def test_a_measure_is_confirmed_only_where_more_of_it_means_less_accuracy(tmp_pa
 
 def test_p_is_corrected_over_the_measures(tmp_path):
     evidence = make(tmp_path, lambda task, at: 50.0 - at, lambda task, at: at)
-    told = [each.p for each in foretell(evidence)]
+    printed = [each.p for each in foretell(evidence)]
     judged = [each.p for each in judge(evidence).claims]
-    assert judged == holm(told) != told
+    assert judged == holm(printed) != printed
 
 
 def test_too_few_seeds_or_cells_decide_nothing(tmp_path):

@@ -20,7 +20,7 @@ def one(variant, layer, positions=("after_embedding",), **learned):
     return Record(Path("nowhere"), variant, variant, config, {}, {}, result)
 
 
-def told(runs):
+def printed(runs):
     return Evidence(
         name="mine",
         question="?",
@@ -56,7 +56,7 @@ def test_a_mix_tells_the_weight_of_every_scale_in_the_order_of_its_config():
         "mixed": one("mixed", mixed, ratios=ratios, weights=weights),
         "single": one("single", {"kind": "diffusion"}, ratios={f"{STEM}.free": [0.2]}),
     }
-    rows = became(told(runs))
+    rows = became(printed(runs))
     assert rows[0]["weights"] == "slow 0.25, fast 0.75"
     assert rows[0]["ratio"] == "0.200"
     assert rows[1]["weights"] == ""
@@ -65,7 +65,7 @@ def test_a_mix_tells_the_weight_of_every_scale_in_the_order_of_its_config():
 def test_scales_without_a_name_are_told_by_their_steps():
     mixed = {"kind": "multiscale", "scales": [{"steps": 2}, {"steps": 8}]}
     run = one("m", mixed, ratios={f"{STEM}.members.0.free": [0.1]}, weights={STEM: [0.5, 0.5]})
-    assert became(told({"m": run}))[0]["weights"] == "2 steps 0.50, 8 steps 0.50"
+    assert became(printed({"m": run}))[0]["weights"] == "2 steps 0.50, 8 steps 0.50"
 
 
 def test_where_diffusion_went_is_told_by_position_the_largest_first():
@@ -75,7 +75,7 @@ def test_where_diffusion_went_is_told_by_position_the_largest_first():
         "encoder.blocks.1.placed.layers.in_heads.layer.free": [0.2],
     }
     run = one("all", "diffusion", ("after_embedding", "in_heads"), ratios=ratios)
-    rows = went(told({"all": run}))
+    rows = went(printed({"all": run}))
     assert [row["position"] for row in rows] == ["in heads", "after embedding"]
     assert rows[0] == {
         "variant": "all",
@@ -109,12 +109,12 @@ def test_a_mean_that_one_task_decides_is_seen_when_that_task_is_left_out(evidenc
 
 
 def test_nothing_is_shown_of_nothing():
-    assert extra_tables(told({"baseline": one("baseline", None, ())})) == {}
-    bare = replace(told({}), variants=("baseline", "x"), tasks=("a", "b", "c"))
+    assert extra_tables(printed({"baseline": one("baseline", None, ())})) == {}
+    bare = replace(printed({}), variants=("baseline", "x"), tasks=("a", "b", "c"))
     assert left_out(bare)[0]["without a"] == "…"
 
 
 @pytest.mark.parametrize("weights", [None, {STEM: "none"}])
 def test_weights_that_cannot_be_read_are_left_out(weights):
     run = one("m", {"kind": "multiscale"}, ratios={f"{STEM}.free": [0.1]}, weights=weights)
-    assert "weights" not in became(told({"m": run}))[0]
+    assert "weights" not in became(printed({"m": run}))[0]

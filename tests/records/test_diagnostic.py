@@ -29,11 +29,11 @@ def make(
         for at, variant in enumerate(("baseline", *variants)):
             place = folder / f"{task}-{at}"
             place.mkdir()
-            said = {
+            output = {
                 "depth": {"coupling.nonlinear": [commutator(task, at)], "coupling.frozen": [1.0]},
                 "layers": {"coupling.moved": {"a": commutator(task, at)}},
             }
-            (place / "probe.json").write_text(json.dumps(said))
+            (place / "probe.json").write_text(json.dumps(output))
             config = {"task": task, "seed": 0, "model": {}}
             result = {"status": "done", "test": {"accuracy": accuracy(task, at)}}
             record = Record(place, place.name, variant, config, {}, {}, result)

@@ -119,14 +119,14 @@ def test_refuses_what_are_no_findings(tmp_path):
     path.write_text('{"format": 9}')
     with pytest.raises(ValueError, match=r"must.*format 1 or 2, got 9"):
         read_findings(path)
-    said = FOUND.to_dict()
-    del said["rows"][0]["n"]
-    path.write_text(json.dumps(said))
+    output = FOUND.to_dict()
+    del output["rows"][0]["n"]
+    path.write_text(json.dumps(output))
     with pytest.raises(ValueError, match="must be whole, but"):
         read_findings(path)
-    said = FOUND.to_dict()
-    said["rows"][0]["verdict"] = "suported"
-    path.write_text(json.dumps(said))
+    output = FOUND.to_dict()
+    output["rows"][0]["verdict"] = "suported"
+    path.write_text(json.dumps(output))
     with pytest.raises(ValueError, match="did you mean 'supported'"):
         read_findings(path)
 
@@ -145,8 +145,8 @@ def test_refuses_what_are_no_findings(tmp_path):
 )
 def test_the_first_format_is_read_on_the_one_scale(word, interval, p, wanted):
     row = {"claim": "c", "finding": "f", "verdict": word, "n": 13, "interval": interval, "p": p}
-    said = {"format": 1, "name": "a", "question": "b", "scale": "mini"}
-    (found,) = Findings.from_dict(said | {"rows": [row]}).claims
+    output = {"format": 1, "name": "a", "question": "b", "scale": "mini"}
+    (found,) = Findings.from_dict(output | {"rows": [row]}).claims
     assert found.verdict is wanted
     if interval:
         low, high = interval
@@ -154,10 +154,10 @@ def test_the_first_format_is_read_on_the_one_scale(word, interval, p, wanted):
         # Student's interval of 13 numbers: half = t(12) s / √13, so s is known and so is the power.
         spread = (high - low) / 2 / 2.178813 * 13**0.5
         assert found.least == pytest.approx(one_task_effect(13) * spread, rel=1e-5)
-    (few,) = Findings.from_dict(said | {"rows": [row | {"n": 5}]}).claims
+    (few,) = Findings.from_dict(output | {"rows": [row | {"n": 5}]}).claims
     assert few.interval is few.least is None
     with pytest.raises(ValueError, match="did you mean 'partly'"):
-        Findings.from_dict(said | {"rows": [row | {"verdict": "partl"}]})
+        Findings.from_dict(output | {"rows": [row | {"verdict": "partl"}]})
 
 
 def test_numbers_stand_on_the_right_and_words_on_the_left():

@@ -104,11 +104,11 @@ def test_ratios_that_cannot_be_read_are_left_out(tmp_path, ratios):
 
 
 def test_start_and_bound_follow_the_config():
-    def told(layer, **more):
+    def printed(layer, **more):
         return start_and_bound({"model": {"positions": ["in_heads"], "layer": layer, **more}})
 
-    assert told("diffusion") == (0.125, 0.25)
-    assert told({"kind": "diffusion", "initial_ratio": 0.01}) == (0.01, 0.25)
-    assert told({"kind": "diffusion", "bound": 0.5}) == (0.25, 0.5)
-    assert told("diffusion", causal=True) == (0.25, 0.5)
+    assert printed("diffusion") == (0.125, 0.25)
+    assert printed({"kind": "diffusion", "initial_ratio": 0.01}) == (0.01, 0.25)
+    assert printed({"kind": "diffusion", "bound": 0.5}) == (0.25, 0.5)
+    assert printed("diffusion", causal=True) == (0.25, 0.5)
     assert start_and_bound({}) == (None, None)

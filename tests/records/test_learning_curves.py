@@ -46,13 +46,13 @@ def test_a_curve_that_was_not_written_whole_is_left_out_and_told(results):
     assert read_validations(record()).broken is None
     path.write_text(good + "{half\n")
     read = read_validations(record())
-    told = read.broken
+    printed = read.broken
     assert read.value == []
-    assert (told.path, "line 17, must be JSON" in told.reason) == (path, True)
+    assert (printed.path, "line 17, must be JSON" in printed.reason) == (path, True)
     path.write_text(json.dumps({"kind": "validation", "update": 1, "accuracy": None}) + "\n")
     read = read_validations(record())
-    told = read.broken
+    printed = read.broken
     assert read.value == []
-    assert told.reason.startswith("every validation must tell an update and an accuracy, but ")
+    assert printed.reason.startswith("every validation must tell an update and an accuracy, but ")
     path.unlink()
     assert read_validations(record()) == Reading([])

@@ -40,8 +40,8 @@ def test_a_gain_is_counted_inside_its_group():
 
 
 def test_gains_of_groups_add_up_to_the_whole_gain(gathered):
-    said = answers(gathered["placement"])
-    ours, theirs = said["after embedding"]["text-mini"], said["baseline"]["text-mini"]
+    output = answers(gathered["placement"])
+    ours, theirs = output["after embedding"]["text-mini"], output["baseline"]["text-mini"]
     random = np.random.default_rng(0)
     labels, groups = random.integers(0, 2, 4000), random.integers(0, 3, 4000)
     parts = gain_by_group(ours, theirs, labels, groups)
@@ -55,19 +55,22 @@ def test_the_gain_on_listops_lies_where_the_root_has_digits_of_its_own(committed
     from depthpde.data.recipes.listops import MINI, generate
 
     grids, records = committed
-    said = answers(gathered["placement"])
+    output = answers(gathered["placement"])
     expressions, labels = generate(4000, 0, grammar=MINI)  # the test split comes first
     base = next(
         c.run
         for c in grids["placement"].cells
         if (c.task, c.variant, c.seed) == ("listops-mini", "baseline", 0)
     )
-    right = 100 * np.mean(said["baseline"]["listops-mini"][0] == labels)
+    right = 100 * np.mean(output["baseline"]["listops-mini"][0] == labels)
     assert right == pytest.approx(records[base].accuracy)  # these are the very examples
     own, arguments = root_arguments(expressions.tokens, expressions.offsets)
     groups = np.where(own == 0, 0, np.where(2 * own >= arguments, 2, 1))
     found = gain_by_group(
-        said["after embedding"]["listops-mini"], said["baseline"]["listops-mini"], labels, groups
+        output["after embedding"]["listops-mini"],
+        output["baseline"]["listops-mini"],
+        labels,
+        groups,
     )
     means = {group: np.mean(list(each.values())) for group, each in found.items()}
     assert means[0] == pytest.approx(0.23, abs=0.01)
@@ -90,10 +93,10 @@ def test_agreement_is_cohens():
 
 
 def test_like_with_like_two_systems_without_norms_agree_as_two_with_both(gathered):
-    said = answers(gathered["stabilization"])
+    output = answers(gathered["stabilization"])
 
     def between(ours, theirs):
-        found = agreements(said[ours], said[theirs])
+        found = agreements(output[ours], output[theirs])
         return np.mean([np.mean(list(each.values())) for each in found.values()])
 
     both = between("Transformer, both", "simulator, both")

@@ -14,9 +14,9 @@ from depthpde.records.probes import (
 from depthpde.records.record import Reading, Record
 
 
-def record_of(folder, said):
+def record_of(folder, output):
     folder.mkdir(exist_ok=True)
-    (folder / PROBE).write_text(said if isinstance(said, str) else json.dumps(said))
+    (folder / PROBE).write_text(output if isinstance(output, str) else json.dumps(output))
     return Record(folder, folder.name, "", {"task": "t", "seed": 0}, {}, {}, {})
 
 
@@ -53,7 +53,7 @@ def test_measured_gains_and_bands_are_averaged(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "said",
+    "output",
     [
         "{half",
         [],
@@ -62,8 +62,8 @@ def test_measured_gains_and_bands_are_averaged(tmp_path):
         {"depth": {"x": [None]}, "bands": {"a": {"before": [1, 2]}, "b": 4}},
     ],
 )
-def test_what_has_another_form_is_left_out(tmp_path, said):
-    runs = [record_of(tmp_path / "run", said)]
+def test_what_has_another_form_is_left_out(tmp_path, output):
+    runs = [record_of(tmp_path / "run", output)]
     assert depth_curves(runs) == measured_transfer(runs) == measured_bands(runs) == {}
 
 
@@ -76,19 +76,19 @@ def test_gains_at_different_frequencies_are_not_averaged(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("said", "why"),
+    ("output", "why"),
     [
         ("{half", "a probe must be JSON, but "),
         ("[" * 100_000, "a probe must be JSON, but "),
         ([], "a probe must be an object, got list"),
     ],
 )
-def test_a_file_that_cannot_be_read_is_told(tmp_path, said, why):
-    read = read_probe(record_of(tmp_path / "run", said))
-    told = read.broken
-    assert (read.value, told.path) == ({}, tmp_path / "run" / PROBE)
-    assert told.path == tmp_path / "run" / PROBE
-    assert told.reason.startswith(why)
+def test_a_file_that_cannot_be_read_is_told(tmp_path, output, why):
+    read = read_probe(record_of(tmp_path / "run", output))
+    printed = read.broken
+    assert (read.value, printed.path) == ({}, tmp_path / "run" / PROBE)
+    assert printed.path == tmp_path / "run" / PROBE
+    assert printed.reason.startswith(why)
 
 
 def test_no_probe_and_a_whole_one_are_nothing_to_tell(tmp_path):

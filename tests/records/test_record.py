@@ -158,9 +158,9 @@ def test_a_grid_that_is_none_is_left_out_and_says_why_when_asked(tmp_path):
     (path.parent / "old.json").write_text('{"format": 0}')
     (path.parent / "half.json").write_text("{")
     assert list(read_grids(tmp_path).by_name) == ["placement"]
-    told = {each.path.name: each.reason for each in read_grids(tmp_path).broken}
-    assert set(told) == {"bad.json", "half.json", "old.json"}
-    assert told["half.json"].endswith("move it away and the same sweep writes it again")
+    printed = {each.path.name: each.reason for each in read_grids(tmp_path).broken}
+    assert set(printed) == {"bad.json", "half.json", "old.json"}
+    assert printed["half.json"].endswith("move it away and the same sweep writes it again")
     with pytest.raises(ValueError, match="must be a grid, but"):
         read_grid(path.parent / "bad.json")
     with pytest.raises(ValueError, match=r"must.*format 1, got 0"):

@@ -78,8 +78,8 @@ def test_a_grid_that_names_other_runs_for_a_cell_is_told_and_the_first_counts(tm
     found = read_results([tmp_path / "one", tmp_path / "two"])
     (cell,) = found.grids["placement"].cells
     assert (tmp_path / "one" / "runs" / cell.run).is_dir()
-    (told,) = found.broken
-    assert "names other runs for 1 cells of placement" in told.reason
+    (printed,) = found.broken
+    assert "names other runs for 1 cells of placement" in printed.reason
 
 
 def test_a_folder_that_is_not_there_is_never_left_out_silently(shared_results, tmp_path):

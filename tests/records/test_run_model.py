@@ -15,8 +15,8 @@ from depthpde.records.run_model import (
 )
 
 
-def config_of(**told):
-    return {"model": ModelConfig(dim=8, blocks=2, heads=2, **told).to_dict()}
+def config_of(**printed):
+    return {"model": ModelConfig(dim=8, blocks=2, heads=2, **printed).to_dict()}
 
 
 def test_positions_and_scales_are_those_of_the_models():

@@ -26,9 +26,9 @@ def make(results, name, *, checked=True, result=True):
     (place / "predictions.u8").write_bytes(bytes(4))
     (place / "model" / "weights").write_bytes(bytes(1000))
     test = {"accuracy": 50.0, "correct": 2, "targets": 4}
-    said = {"format": 1, "status": "done", "test": test, "validation": BEST}
+    output = {"format": 1, "status": "done", "test": test, "validation": BEST}
     if result:
-        write_json(place / "result.json", seal(place, said, NAMES) if checked else said)
+        write_json(place / "result.json", seal(place, output, NAMES) if checked else output)
     return place
 
 
@@ -49,15 +49,15 @@ def _flip(path):
 
 
 def _edit_accuracy(path):
-    said = json.loads(path.read_text())
-    said["test"]["accuracy"] = 95.65
-    write_json(path, said)
+    output = json.loads(path.read_text())
+    output["test"]["accuracy"] = 95.65
+    write_json(path, output)
 
 
 def _edit_best(path):
-    said = json.loads(path.read_text())
-    said["validation"]["accuracy"] = 99.0
-    write_json(path, said)
+    output = json.loads(path.read_text())
+    output["validation"]["accuracy"] = 99.0
+    write_json(path, output)
 
 
 @pytest.mark.parametrize(

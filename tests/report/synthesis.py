@@ -47,14 +47,14 @@ NOISE = 0.5
 def model_of(variant: str) -> ModelConfig:
     """Return the model that a variant stands for."""
     every = [each for each in EFFECT if "_" in each]
-    told = {
+    printed = {
         "baseline": {},
         "all seven": {"positions": every, "layer": {"kind": "diffusion", "initial_ratio": 0.01}},
         "depthwise conv": {"positions": ["after_embedding"], "layer": "depthwise_conv"},
         "blur": {"positions": ["after_embedding"], "layer": "blur"},
         "rotary": {"encoding": "rotary"},
     }.get(variant, {"positions": [variant]})
-    return ModelConfig(dim=16, blocks=2, heads=2, **told)
+    return ModelConfig(dim=16, blocks=2, heads=2, **printed)
 
 
 def put(path: Path, values: object) -> None:
@@ -143,7 +143,7 @@ def write_probe(results: Path, run: str, blocks: int = 6, tilt: float = 1.0) -> 
 
 def write_findings(results: Path, name: str = "coupling") -> None:
     """Write two claims and what became of them."""
-    told = (
+    printed = (
         ("After embedding helps most", "+1.8 points over five tasks", "supported", (1.6, 2.0)),
         (
             "After attention is worst on every task but Image",
@@ -158,7 +158,7 @@ def write_findings(results: Path, name: str = "coupling") -> None:
             claim=claim, finding=finding, verdict=Outcome(verdict), n=30,
             interval=interval, p=0.0002 if interval else None, effect=1.8 if interval else None,
         )
-        for claim, finding, verdict, interval in told
+        for claim, finding, verdict, interval in printed
     )  # fmt: skip
     rows = [{"position": "after_embedding", "commutator": 0.12, "points": 1.8}]
     question = "Where does diffusion help?"

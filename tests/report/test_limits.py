@@ -22,9 +22,9 @@ def test_the_least_difference_the_tasks_and_the_models_are_named(shared_results)
 def test_missing_runs_and_files_are_named(results):
     runs = sorted((results / "runs").iterdir())
     (runs[0] / "result.json").write_text("{")
-    said = " ".join(limits_of(results))
-    assert "the 1 run without a result" in said
-    assert "What 1 file would say" in said
+    output = " ".join(limits_of(results))
+    assert "the 1 run without a result" in output
+    assert "What 1 file would say" in output
 
 
 def test_one_seed_judges_nothing(tmp_path):
@@ -36,6 +36,6 @@ def test_one_seed_judges_nothing(tmp_path):
 
 def test_a_task_that_stands_in_no_mean_is_named_with_what_it_would_do():
     found = read_results(Path(__file__).parents[2] / "results")
-    said = limits(found, gather(found.grids["placement"], found.records))[1]
-    assert said.startswith("What pathfinder-mini would do in the mean")
-    assert "between −3.5 and +0.3" in said
+    output = limits(found, gather(found.grids["placement"], found.records))[1]
+    assert output.startswith("What pathfinder-mini would do in the mean")
+    assert "between −3.5 and +0.3" in output

@@ -91,8 +91,8 @@ def test_the_page_has_every_part(page):
 def test_every_mean_of_the_page_is_that_of_the_records(page, evidence):
     for found in over_all(evidence).values():
         ends = found.interval
-        said = f"{found.mean:+.1f} [{ends.low:+.1f}, {ends.high:+.1f}]".replace("-", "−")
-        assert said.replace("+0.0", "±0.0").replace("−0.0", "±0.0") in page
+        output = f"{found.mean:+.1f} [{ends.low:+.1f}, {ends.high:+.1f}]".replace("-", "−")
+        assert output.replace("+0.0", "±0.0").replace("−0.0", "±0.0") in page
 
 
 def test_every_run_is_listed_with_its_name_and_its_environment(page, evidence):
@@ -144,9 +144,11 @@ def test_curves_and_probes_that_cannot_be_read_are_listed(results):
     course.write_text("{half\n" + course.read_text())
     alive.write_text(alive.read_text() + '{"kind": "validation", "upd')
     report = make_report(results)
-    told = {each.path: each.reason for each in report.results.broken}
-    assert set(told) == {each.relative_to(results) for each in (probe, course)}
-    assert told[course.relative_to(results)].startswith(f"runs/{course.parent.name}/metrics.jsonl,")
+    printed = {each.path: each.reason for each in report.results.broken}
+    assert set(printed) == {each.relative_to(results) for each in (probe, course)}
+    assert printed[course.relative_to(results)].startswith(
+        f"runs/{course.parent.name}/metrics.jsonl,"
+    )
     page = report.page.read_text()
     assert f"<code>runs/{probe.parent.name}/probe.json</code>: a probe must be JSON" in page
     assert "60 of 60 runs finished" in page
@@ -191,9 +193,9 @@ def make_hostile(folder: Path) -> Path:
     for path in folder.glob("runs/*/environment.json"):
         path.write_text(json.dumps({"commit": HOSTILE, "versions": {HOSTILE: HOSTILE}}))
     synthesis.write_findings(folder, "claims")
-    told = json.loads((folder / "findings" / "claims.json").read_text())
-    told |= {"question": HOSTILE, "notes": [HOSTILE], "tables": {HOSTILE: [{HOSTILE: HOSTILE}]}}
-    (folder / "findings" / "claims.json").write_text(json.dumps(told))
+    printed = json.loads((folder / "findings" / "claims.json").read_text())
+    printed |= {"question": HOSTILE, "notes": [HOSTILE], "tables": {HOSTILE: [{HOSTILE: HOSTILE}]}}
+    (folder / "findings" / "claims.json").write_text(json.dumps(printed))
     (folder / "runs" / "<b>").mkdir()
     return folder
 

@@ -35,10 +35,10 @@ def test_says_that_few_pairs_cannot_tell_whatever_they_say(tmp_path):
     synthesis.write_placement(
         tmp_path, tasks=["text-mini"], variants=["baseline", "after_ffn", "in_heads"], seeds=3
     )
-    (said,) = judge(read(tmp_path))
-    assert said.strong == "Too few pairs to tell:"
-    assert said.text.startswith("the best of 2, after ffn, is at +")
-    assert "p\u00a0=\u00a00.50 after Holm over 2 variants" in said.text
+    (output,) = judge(read(tmp_path))
+    assert output.strong == "Too few pairs to tell:"
+    assert output.text.startswith("the best of 2, after ffn, is at +")
+    assert "p\u00a0=\u00a00.50 after Holm over 2 variants" in output.text
 
 
 def test_many_tasks_of_few_seeds_cannot_tell_either(tmp_path):
@@ -46,8 +46,8 @@ def test_many_tasks_of_few_seeds_cannot_tell_either(tmp_path):
     synthesis.write_placement(
         tmp_path, tasks=five, variants=["baseline", "after_embedding"], seeds=5
     )
-    (said,) = judge(read(tmp_path))
-    assert said.strong == "Too few pairs to tell:"
+    (output,) = judge(read(tmp_path))
+    assert output.strong == "Too few pairs to tell:"
 
 
 def test_says_so_where_enough_pairs_show_nothing(results):
@@ -57,8 +57,8 @@ def test_says_so_where_enough_pairs_show_nothing(results):
         values = json.loads(path.read_text())
         set_accuracy(values, values["test"]["accuracy"] - 2.0)
         path.write_text(json.dumps(values))
-    (said,) = judge(read(results).select(variants=["after_embedding"]))
-    assert said.strong == "After embedding is not shown to help:"
+    (output,) = judge(read(results).select(variants=["after_embedding"]))
+    assert output.strong == "After embedding is not shown to help:"
 
 
 @pytest.mark.parametrize(
@@ -74,8 +74,8 @@ def test_a_control_is_compared_seed_by_seed(results, shift, strong, mark):
         values = json.loads(path.read_text())
         set_accuracy(values, values["test"]["accuracy"] + shift)
         path.write_text(json.dumps(values))
-    said = judge(read(results))[2]
-    assert (said.strong, said.mark) == (strong, mark)
+    output = judge(read(results))[2]
+    assert (output.strong, output.mark) == (strong, mark)
 
 
 def test_a_control_that_is_as_good_is_said_to_be(results):
@@ -97,8 +97,8 @@ def test_missing_runs_make_it_preliminary(results):
 
 
 def test_a_grid_about_something_else_is_judged_all_the_same(evidence):
-    (said,) = judge(evidence.select(variants=["depthwise conv"]))
-    assert said.strong == "Depthwise conv helps:"
+    (output,) = judge(evidence.select(variants=["depthwise conv"]))
+    assert output.strong == "Depthwise conv helps:"
 
 
 def test_without_a_control_diffusion_is_one_variant_among_others(results):
@@ -119,9 +119,9 @@ def test_without_a_control_diffusion_is_one_variant_among_others(results):
 
 
 def test_runs_without_a_pair_are_nothing_to_judge(evidence):
-    (said,) = judge(evidence.select(variants=["baseline"]))
-    assert said.strong == "Nothing is compared:"
-    assert said.text == "12 runs, none that makes a pair"
+    (output,) = judge(evidence.select(variants=["baseline"]))
+    assert output.strong == "Nothing is compared:"
+    assert output.text == "12 runs, none that makes a pair"
 
 
 def loose(results):
@@ -131,18 +131,20 @@ def loose(results):
 
 def test_a_lone_run_is_told_how_it_comes_to_a_pair(tmp_path):
     synthesis.write_run(tmp_path, "text-mini", "after_ffn", 3)
-    (said,) = judge(loose(tmp_path))
-    assert said.text.startswith("1 run, none that makes a pair; train the baseline with the same ")
-    assert said.text.endswith(": depthpde train text-mini --seed 3 --updates 800")
+    (output,) = judge(loose(tmp_path))
+    assert output.text.startswith(
+        "1 run, none that makes a pair; train the baseline with the same "
+    )
+    assert output.text.endswith(": depthpde train text-mini --seed 3 --updates 800")
     synthesis.write_run(tmp_path, "text-mini", "baseline", 3)
     assert judge(loose(tmp_path))[0].strong == "Too few pairs to tell:"
 
 
 def test_a_lone_baseline_is_told_what_to_train_beside_it(tmp_path):
     synthesis.write_run(tmp_path, "text-mini", "baseline", 0)
-    (said,) = judge(loose(tmp_path))
-    assert "; train another model with the same --out, seed and settings" in said.text
-    assert said.text.endswith("--seed 0 --updates 800 --position after_embedding")
+    (output,) = judge(loose(tmp_path))
+    assert "; train another model with the same --out, seed and settings" in output.text
+    assert output.text.endswith("--seed 0 --updates 800 --position after_embedding")
 
 
 def test_a_run_that_does_not_tell_its_updates_is_told_the_rest(tmp_path):
@@ -151,5 +153,5 @@ def test_a_run_that_does_not_tell_its_updates_is_told_the_rest(tmp_path):
     values = json.loads(path.read_text())
     del values["config"]["training"]
     path.write_text(json.dumps(values))
-    (said,) = judge(loose(tmp_path))
-    assert said.text.endswith(": depthpde train text-mini --seed 0")
+    (output,) = judge(loose(tmp_path))
+    assert output.text.endswith(": depthpde train text-mini --seed 0")

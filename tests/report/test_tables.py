@@ -32,9 +32,9 @@ def test_the_text_has_the_layout_of_a_paper_table(evidence):
     assert trivial.startswith("trivial: majority 15.5, root operator 33.3 (ListOps)")
     assert trivial.endswith("majority 50.0, bag of bytes 58.0 (Text)"), "the probes' lines too"
     plateau = "escaped the plateau root operator 33.3: "
-    (told,) = [line for line in lines if line.startswith(plateau)]
-    assert "no run of baseline" in told
-    assert told.endswith("(ListOps)")
+    (printed,) = [line for line in lines if line.startswith(plateau)]
+    assert "no run of baseline" in printed
+    assert printed.endswith("(ListOps)")
     cost = "p (Holm) pays for 4 comparisons: the best must reach 0.013"
     assert any(line.startswith(cost) for line in lines)
 
@@ -95,9 +95,9 @@ def with_lines(results, **lines):
 
 def first_that_holds_somebody_back(results):
     """Find, from below, the lowest line that some runs are not past."""
-    told = read(results)
+    printed = read(results)
     for line in np.arange(10.0, 60.0, 0.05):
-        found = escapes(told, "listops-mini", float(line))
+        found = escapes(printed, "listops-mini", float(line))
         if any(each.escaped < each.n for each in found.values()):
             return float(line)
     raise AssertionError
@@ -105,13 +105,13 @@ def first_that_holds_somebody_back(results):
 
 def test_plateaus_that_the_same_runs_escaped_are_told_together(results):
     line = first_that_holds_somebody_back(results)
-    (said,) = with_lines(results, first=line, second=line + 1e-6)
-    assert said.startswith(f"escaped the plateaus first {line:.1f} and second {line:.1f}: ")
+    (output,) = with_lines(results, first=line, second=line + 1e-6)
+    assert output.startswith(f"escaped the plateaus first {line:.1f} and second {line:.1f}: ")
 
 
 def test_variants_of_which_every_run_escaped_are_not_counted_one_by_one(results):
-    (said,) = with_lines(results, line=first_that_holds_somebody_back(results))
-    assert said.endswith(": 5 of 6 runs of after attention; every run of the others (ListOps)")
+    (output,) = with_lines(results, line=first_that_holds_somebody_back(results))
+    assert output.endswith(": 5 of 6 runs of after attention; every run of the others (ListOps)")
 
 
 def test_missing_runs_and_too_few_pairs_are_warned_of(tmp_path):

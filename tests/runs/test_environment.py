@@ -11,11 +11,11 @@ HERE, THERE, ELSEWHERE = ({"commit": commit, "threads": 2} for commit in "abc")
 
 def test_a_run_that_is_resumed_elsewhere_tells_of_both_machines(tmp_path):
     path = tmp_path / "environment.json"
-    told = []
+    printed = []
     for now in (HERE, HERE, THERE, ELSEWHERE, THERE):
-        told.append(remember_environments(path, now))
-        path.write_text(json.dumps(told[-1]))
-    assert told == [
+        printed.append(remember_environments(path, now))
+        path.write_text(json.dumps(printed[-1]))
+    assert printed == [
         HERE,
         HERE,
         THERE | {"earlier": [HERE]},
@@ -32,5 +32,5 @@ def test_a_file_that_tells_nothing_is_written_anew(tmp_path):
 
 
 def test_what_is_told_is_plain_json():
-    told = describe_environment()
-    assert json.loads(json.dumps(told)) == told
+    printed = describe_environment()
+    assert json.loads(json.dumps(printed)) == printed

@@ -67,11 +67,11 @@ def test_the_model_is_left_as_it_was(run, judged):
 
 def test_the_record_holds_the_measures_by_depth(run, prepared, tmp_path):
     record = execute(run, tmp_path, prepared=prepared)
-    said = json.loads((record.folder / "probe.json").read_text())
-    assert len(said["depth"]["drift.cosine"]) == 2
-    assert len(said["depth"]["lyapunov.largest"]) == 1
-    assert len(said["depth"]["lyapunov.jacobian_norm"]) == 1
-    assert said["layers"]["coupling.moved"][LAYER] <= said["layers"]["coupling.bound"][LAYER]
+    output = json.loads((record.folder / "probe.json").read_text())
+    assert len(output["depth"]["drift.cosine"]) == 2
+    assert len(output["depth"]["lyapunov.largest"]) == 1
+    assert len(output["depth"]["lyapunov.jacobian_norm"]) == 1
+    assert output["layers"]["coupling.moved"][LAYER] <= output["layers"]["coupling.bound"][LAYER]
     assert record.result["notes"] == []
 
 
@@ -85,8 +85,8 @@ def test_a_run_of_patches_is_trained_judged_and_examined(run, tmp_path):
     record = execute(patches, tmp_path / "results", prepared=tmp_path / "prepared")
     assert record.result["test"]["targets"] == 8
     assert record.result["notes"] == []
-    said = json.loads((record.folder / "probe.json").read_text())
-    assert len(said["bands"][LAYER]["before"]) == 4
+    output = json.loads((record.folder / "probe.json").read_text())
+    assert len(output["bands"][LAYER]["before"]) == 4
 
 
 def test_everything_is_computed_where_the_model_is(run, judged):

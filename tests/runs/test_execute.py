@@ -117,9 +117,9 @@ def test_predictions_are_those_of_the_saved_model_in_the_order_of_the_split(
     record = execute(run, tmp_path, prepared=prepared)
     model = Classifier.from_pretrained(record.folder / "model")
     split = load("listops-mini", "test", out=prepared)
-    said = evaluate(model, split, batch_size=5).predictions.numpy()
-    assert np.array_equal(record.predictions(), said)
-    assert (said == split.labels).sum() == record.result["test"]["correct"]
+    output = evaluate(model, split, batch_size=5).predictions.numpy()
+    assert np.array_equal(record.predictions(), output)
+    assert (output == split.labels).sum() == record.result["test"]["correct"]
 
 
 def test_a_finished_run_is_not_computed_again(run, prepared, tmp_path):
@@ -135,13 +135,13 @@ def test_a_finished_run_is_not_computed_again(run, prepared, tmp_path):
 @pytest.mark.parametrize("how", ["killed", "asked"])
 def test_a_run_that_was_stopped_ends_as_one_that_was_not(run, prepared, tmp_path, stopped, how):
     whole = execute(run, tmp_path, prepared=prepared)
-    results, code, told = stopped[how]
+    results, code, printed = stopped[how]
     cut = read_record(results / "runs" / run.id)
     if how == "killed":
         assert code == -signal.SIGKILL
         assert cut.state is State.RUNNING  # until no heartbeat has come for long enough
     else:
-        assert (code, told) == (0, "interrupted")
+        assert (code, printed) == (0, "interrupted")
         assert cut.status["signal"] == signal.SIGTERM
     assert cut.result is None
     lines: list[str] = []
@@ -170,10 +170,10 @@ def test_a_run_stopped_in_its_pretraining_or_after_it_ends_as_one_that_was_not(
     assert (resumed.folder / "pretraining.jsonl").read_text() == curve
     assert not list(resumed.folder.glob("checkpoints*"))
     for record in (whole, resumed):
-        told = record.result["pretraining"]
-        assert told["update"] == 10
-        assert told["seconds"] > 0
-        assert told["tokens"] == whole.result["pretraining"]["tokens"] > 0
+        printed = record.result["pretraining"]
+        assert printed["update"] == 10
+        assert printed["seconds"] > 0
+        assert printed["tokens"] == whole.result["pretraining"]["tokens"] > 0
     plain = execute(run, tmp_path / "whole", prepared=prepared)
     assert plain.points() != whole.points()
     assert plain.result["pretraining"] is None
@@ -181,8 +181,8 @@ def test_a_run_stopped_in_its_pretraining_or_after_it_ends_as_one_that_was_not(
 
 def test_a_run_interrupted_in_its_pretraining_says_so(run, prepared, stopped):
     stages = with_pretraining(run)
-    results, code, told = stopped["asked in pretraining"]
-    assert (code, told) == (0, "interrupted")
+    results, code, printed = stopped["asked in pretraining"]
+    assert (code, printed) == (0, "interrupted")
     status = read_record(results / "runs" / stages.id).status
     assert status["stage"] == {"name": "pretraining", "update": 5, "updates": 10}
     assert "stage" not in execute(stages, results, prepared=prepared).status
@@ -200,8 +200,8 @@ def test_a_pretraining_that_diverges_is_the_result_of_the_run(run, prepared, tmp
 
 @pytest.mark.parametrize("phase", PHASES)
 def test_sigterm_in_any_phase_leaves_a_true_status_and_loses_nothing(run, prepared, stopped, phase):
-    results, code, told = stopped[phase]
-    assert (code, told) == (0, "TerminatedError")
+    results, code, printed = stopped[phase]
+    assert (code, printed) == (0, "TerminatedError")
     folder = results / "runs" / run.id
     assert read_record(folder).state is State.INTERRUPTED
     assert read_record(folder).status["signal"] == signal.SIGTERM

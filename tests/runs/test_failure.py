@@ -15,9 +15,9 @@ from depthpde.runs.failure import TerminatedError, explain, is_full_disk, termin
 
 def test_a_full_disk_is_named_by_its_folder_and_what_is_free(tmp_path):
     full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    told = explain(full, tmp_path)
-    assert f"the disk of {tmp_path} is full (" in told
-    assert "bytes free" in told
+    printed = explain(full, tmp_path)
+    assert f"the disk of {tmp_path} is full (" in printed
+    assert "bytes free" in printed
     wrapped = RuntimeError("Error while serializing: No space left on device (os error 28)")
     assert is_full_disk(wrapped)
     assert not is_full_disk(OSError(errno.EACCES, "no"))

@@ -13,7 +13,7 @@ from depthpde.records.record import State
 from depthpde.runs.heartbeat import Heartbeat
 
 
-def said(folder):
+def output(folder):
     return json.loads((folder / "status.json").read_text())
 
 
@@ -29,18 +29,18 @@ def said(folder):
 def test_what_ends_a_run_from_outside_is_no_failure(tmp_path, error, state):
     with pytest.raises(type(error)), Heartbeat(tmp_path, 10):
         raise error
-    assert said(tmp_path)["state"] == state
+    assert output(tmp_path)["state"] == state
 
 
 def test_a_session_tells_where_it_took_the_run_up(tmp_path):
     with Heartbeat(tmp_path, 10) as heartbeat:
-        assert said(tmp_path)["first"] == 0
+        assert output(tmp_path)["first"] == 0
     with Heartbeat(tmp_path, 10) as heartbeat:
         heartbeat.reach(6)
         heartbeat.reach(7)
         heartbeat._write("")
-        assert (said(tmp_path)["first"], said(tmp_path)["update"]) == (5, 7)
-    assert said(tmp_path)["attempts"] == 2
+        assert (output(tmp_path)["first"], output(tmp_path)["update"]) == (5, 7)
+    assert output(tmp_path)["attempts"] == 2
 
 
 def test_on_a_full_disk_the_status_still_says_that_the_run_failed(tmp_path, monkeypatch):
@@ -53,8 +53,8 @@ def test_on_a_full_disk_the_status_still_says_that_the_run_failed(tmp_path, monk
 
     with pytest.raises(OSError, match="No space"), Heartbeat(tmp_path, 10):
         fill()
-    assert said(tmp_path)["state"] == State.FAILED
-    assert f"the disk of {tmp_path} is full" in said(tmp_path)["error"]
+    assert output(tmp_path)["state"] == State.FAILED
+    assert f"the disk of {tmp_path} is full" in output(tmp_path)["error"]
 
 
 def test_a_folder_that_is_gone_is_an_error_of_its_own(tmp_path):
@@ -69,7 +69,7 @@ def test_a_signal_that_came_is_told(tmp_path):
 
     with pytest.raises(TerminatedError), Heartbeat(tmp_path, 10):
         raise TerminatedError("terminated")
-    assert (said(tmp_path)["state"], said(tmp_path)["signal"]) == (State.INTERRUPTED, 15)
+    assert (output(tmp_path)["state"], output(tmp_path)["signal"]) == (State.INTERRUPTED, 15)
 
 
 def test_a_recorded_run_stays_recorded_whatever_ends_its_tidying(tmp_path):
@@ -77,4 +77,4 @@ def test_a_recorded_run_stays_recorded_whatever_ends_its_tidying(tmp_path):
     heartbeat.state = State.DONE
     with pytest.raises(KeyboardInterrupt), heartbeat:
         raise KeyboardInterrupt
-    assert said(tmp_path)["state"] == State.DONE
+    assert output(tmp_path)["state"] == State.DONE

@@ -42,15 +42,15 @@ def test_another_config_has_another_name(run, change):
 
 def test_a_setting_that_is_none_does_not_change_the_name(run):
     values = run.to_dict()
-    said = json.loads(json.dumps(values))
-    del said["model"]["hidden"], said["model"]["route"]
+    output = json.loads(json.dumps(values))
+    del output["model"]["hidden"], output["model"]["route"]
     assert values["model"]["hidden"] is None
-    assert RunConfig.from_dict(said).id == run.id
+    assert RunConfig.from_dict(output).id == run.id
 
 
 def test_what_the_task_knows_may_be_said_or_left_out(run):
-    said = replace(run, model=replace(run.model, vocabulary=16))
-    assert said.id == run.id
+    output = replace(run, model=replace(run.model, vocabulary=16))
+    assert output.id == run.id
 
 
 def test_the_training_has_the_seed_of_the_run(run):

@@ -28,8 +28,8 @@ def test_what_is_printed_is_read_as_the_same_run(tmp_path, name, task):
 
 
 def test_the_config_of_a_runs_own_folder_is_read_too(tmp_path, run):
-    said = {"format": 1, "id": run.id, "label": run.label, "config": run.to_dict()}
-    assert build_run(file=written(tmp_path, json.dumps(said))).id == run.id
+    output = {"format": 1, "id": run.id, "label": run.label, "config": run.to_dict()}
+    assert build_run(file=written(tmp_path, json.dumps(output))).id == run.id
 
 
 def test_a_mini_task_takes_its_preset_by_itself():

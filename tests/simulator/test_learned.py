@@ -85,9 +85,9 @@ def test_every_integrator_learns_and_leaves_padding_out(method, weights):
     model = seeded(Simulator, config, simulator=settings)
     other = tokens().clone()
     other[~mask()] = 7
-    said = model(tokens(), mask())
-    torch.testing.assert_close(model(other, mask()), said)
-    said.square().sum().backward()
+    output = model(tokens(), mask())
+    torch.testing.assert_close(model(other, mask()), output)
+    output.square().sum().backward()
     assert all(each.grad is not None for each in model.parameters())
     diffusivity = model.encoder.blocks[0].diffusivity
     assert (diffusivity.theta.grad != 0).any()

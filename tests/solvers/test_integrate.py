@@ -36,8 +36,8 @@ def test_trajectory_is_labelled_and_starts_at_the_start() -> None:
     assert torch.equal(path.at(1.5), path.final)
     assert path.terms == ("diffusion", "reaction")
     assert path.method == "heun"
-    said = "Trajectory(diffusion + reaction by heun, 3 times 0 … 1.5, field [2, 5, 3])"
-    assert repr(path) == said
+    output = "Trajectory(diffusion + reaction by heun, 3 times 0 … 1.5, field [2, 5, 3])"
+    assert repr(path) == output
 
 
 def test_a_plain_function_is_enough() -> None:

@@ -48,11 +48,11 @@ def test_many_failures_are_counted_and_the_first_five_told(tmp_path):
 
 
 def test_scripts_get_the_same_as_plain_values(results):
-    said = json.loads(json.dumps(to_dict(GRID, cell_statuses(GRID, results))))
-    assert said["states"] == {"running": 1, "failed": 1, "done": 1, "pending": 1}
-    assert (said["runs"], said["finished"], said["baseline"]) == (4, 1, "baseline")
-    assert said["cells"][0]["accuracy"] == pytest.approx(41.26)
-    assert said["cells"][2]["error"] == "OSError: full"
+    output = json.loads(json.dumps(to_dict(GRID, cell_statuses(GRID, results))))
+    assert output["states"] == {"running": 1, "failed": 1, "done": 1, "pending": 1}
+    assert (output["runs"], output["finished"], output["baseline"]) == (4, 1, "baseline")
+    assert output["cells"][0]["accuracy"] == pytest.approx(41.26)
+    assert output["cells"][2]["error"] == "OSError: full"
 
 
 def test_a_log_gets_one_line_for_each_change_and_none_without(results):

@@ -40,10 +40,10 @@ def test_runs_without_data_wait_and_that_is_logged_once_before_any_starts(plan, 
     lines = []
     executor = InProcess(Folders(tmp_path / "out", tmp_path, prepared))
 
-    def told(ended):
+    def printed(ended):
         assert sum(line.startswith("without text-mini") for line in lines) == 1
 
-    outcome = compute(plan, executor, log=lines.append, callback=told)
+    outcome = compute(plan, executor, log=lines.append, callback=printed)
     assert (outcome.recorded, outcome.waiting, outcome.failed) == (2, 2, {})
     assert outcome.exit_code == 1
     assert lines[-1].startswith("without text-mini, which cannot be prepared: text-mini needs")
@@ -71,8 +71,8 @@ def test_a_run_that_failed_before_is_tried_again_where_asked(plan, prepared, tmp
     run = asked.runs[0]
     folder = tmp_path / "runs" / run.id
     folder.mkdir(parents=True)
-    said = {"format": 1, "id": run.id, "label": run.label, "config": run.to_dict()}
-    (folder / "config.json").write_text(json.dumps(said))
+    output = {"format": 1, "id": run.id, "label": run.label, "config": run.to_dict()}
+    (folder / "config.json").write_text(json.dumps(output))
     (folder / "status.json").write_text(json.dumps({"state": "failed", "error": "no memory"}))
     executor = InProcess(Folders(tmp_path, None, prepared))
     assert list(compute(asked, executor).failed.values()) == ["no memory"]

@@ -30,8 +30,8 @@ EXAMPLES, CONTROLS = Path(__file__).parents[2] / "examples", "decoder-controls.y
 
 def write(tmp_path, file="grid.json", **changes):
     path = tmp_path / file
-    said = {key: each for key, each in (GRID | changes).items() if each != "left out"}
-    path.write_text(json.dumps(said) if path.suffix == ".json" else yaml.safe_dump(said))
+    output = {key: each for key, each in (GRID | changes).items() if each != "left out"}
+    path.write_text(json.dumps(output) if path.suffix == ".json" else yaml.safe_dump(output))
     return path
 
 

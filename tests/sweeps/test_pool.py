@@ -47,9 +47,9 @@ def test_workers_compute_what_this_process_does_with_the_threads_of_the_run_and_
     niceness: dict[int, int] = {}
 
     def callback(ended):
-        for said in statuses(results).values():
-            if "pid" in said:
-                niceness[said["pid"]] = os.getpriority(os.PRIO_PROCESS, said["pid"])
+        for output in statuses(results).values():
+            if "pid" in output:
+                niceness[output["pid"]] = os.getpriority(os.PRIO_PROCESS, output["pid"])
 
     assert sweep(runs, pool, results, callback=callback).recorded == 3
     threads = [each.environment["threads"] for each in read_records(results).found.values()]
@@ -73,10 +73,10 @@ class Assassin:
         monkeypatch.setattr("depthpde.sweeps.sweep.TICK", 0.05)
 
     def __call__(self, ended):
-        said = statuses(self.results).get(self.run, {})
-        if self.left and said.get("state") == "running" and said["pid"] not in self.dead:
-            os.kill(said["pid"], signal.SIGKILL)
-            self.dead.add(said["pid"])
+        output = statuses(self.results).get(self.run, {})
+        if self.left and output.get("state") == "running" and output["pid"] not in self.dead:
+            os.kill(output["pid"], signal.SIGKILL)
+            self.dead.add(output["pid"])
             self.left -= 1
 
 

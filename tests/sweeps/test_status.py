@@ -18,8 +18,8 @@ def put(results, number, *, status=None, result=None):
     folder = results / "runs" / ID(number)
     folder.mkdir(parents=True)
     config = {"task": "listops-mini", "seed": number}
-    said = {"format": 1, "id": ID(number), "label": "it", "config": config}
-    (folder / "config.json").write_text(json.dumps(said))
+    output = {"format": 1, "id": ID(number), "label": "it", "config": config}
+    (folder / "config.json").write_text(json.dumps(output))
     (folder / "status.json").write_text(json.dumps(status or {}))
     if result is not None:
         body = {"format": 1, "status": "done", "seconds": 10.0, "test": {"accuracy": 41.26}}

@@ -88,10 +88,10 @@ class Scripted:
 def test_every_run_is_recorded_and_a_second_sweep_has_nothing_to_do(run, prepared, tmp_path):
     runs = seeds(run, 3)
     folders = Folders(tmp_path, None, prepared)
-    told = []
-    first = sweep(runs, InProcess(folders), tmp_path, callback=told.append)
+    printed = []
+    first = sweep(runs, InProcess(folders), tmp_path, callback=printed.append)
     assert (first.recorded, first.skipped, first.failed, first.exit_code) == (3, 0, {}, 0)
-    assert [each.run for each in told if each] == [each.id for each in runs]
+    assert [each.run for each in printed if each] == [each.id for each in runs]
     again = sweep(runs, InProcess(folders), tmp_path)
     assert (again.recorded, again.skipped) == (0, 3)
 
@@ -270,9 +270,9 @@ def test_two_sweeps_in_one_folder_share_the_work_and_compute_nothing_twice(
 ):
     runs = seeds(run, 8)
     both = [start(runs, tmp_path, prepared) for _ in range(2)]
-    said = [each.communicate(timeout=300) for each in both]
-    assert [each.returncode for each in both] == [0, 0], said
-    counts = [list(map(int, out.split("outcome")[1].split())) for out, _ in said]
+    output = [each.communicate(timeout=300) for each in both]
+    assert [each.returncode for each in both] == [0, 0], output
+    counts = [list(map(int, out.split("outcome")[1].split())) for out, _ in output]
     assert all(recorded + skipped == 8 and not failed for recorded, skipped, failed in counts)
     records = read_records(tmp_path).found.values()
     assert len(records) == 8

@@ -203,8 +203,8 @@ def test_a_slider_moves_every_chart_at_once_and_the_address_keeps_it(shown) -> N
 def test_an_address_that_no_slider_can_have_is_taken_as_near_as_can_be(shown) -> None:
     browser = shown("#ratio=9&scheme=leapfrog&steps=-4&signal=%3Cb%3E")
     values = "Object.fromEntries(new FormData(document.getElementById('instrument')))"
-    said = browser.ask(values)
-    assert (said["scheme"], said["signal"]) == ("explicit", "steps")
-    assert (float(said["ratio"]), float(said["steps"])) == (0.6, 1)
+    output = browser.ask(values)
+    assert (output["scheme"], output["signal"]) == ("explicit", "steps")
+    assert (float(output["ratio"]), float(output["steps"])) == (0.6, 1)
     assert "✗ unstable" in browser.ask("document.getElementById('reading').textContent")
     assert browser.complaints == []

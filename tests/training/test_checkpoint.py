@@ -26,9 +26,9 @@ def kept(tmp_path):
 
 
 def newest(kept):
-    told = []
-    found = kept.latest(told.append)
-    return found.history["update"], told
+    printed = []
+    found = kept.latest(printed.append)
+    return found.history["update"], printed
 
 
 def test_nothing_saved_gives_nothing(tmp_path):
@@ -65,11 +65,11 @@ def test_a_truncated_checkpoint_is_passed_over_and_said(kept, suffix, share):
     path = kept.folder / f"update-00000003.{suffix}"
     content = path.read_bytes()
     path.write_bytes(content[: int(share * len(content))])
-    update, told = newest(kept)
+    update, printed = newest(kept)
     assert update == 2
-    assert len(told) == 1
-    assert told[0].startswith("update-00000003.json is damaged")
-    assert told[0].endswith("the checkpoint before it is used")
+    assert len(printed) == 1
+    assert printed[0].startswith("update-00000003.json is damaged")
+    assert printed[0].endswith("the checkpoint before it is used")
 
 
 @pytest.mark.parametrize("suffix", ["json", "safetensors"])
@@ -83,9 +83,9 @@ def test_one_flipped_bit_anywhere_is_noticed(kept, suffix):
 
 def test_a_history_changed_by_hand_is_noticed(kept):
     path = kept.folder / "update-00000003.json"
-    said = json.loads(path.read_text())
-    said["history"]["loss"] = 0.0
-    path.write_text(json.dumps(said))
+    output = json.loads(path.read_text())
+    output["history"]["loss"] = 0.0
+    path.write_text(json.dumps(output))
     assert "its checksum does not fit its text" in newest(kept)[1][0]
 
 

@@ -23,7 +23,7 @@ def stop_at(update, number=signal.SIGINT):
     return callback
 
 
-def told(history):
+def printed(history):
     """Everything but the clock."""
     return history.to_dict() | {"seconds": 0.0, "notes": []}
 
@@ -113,7 +113,7 @@ def test_an_interrupted_run_equals_an_unbroken_one_bit_for_bit(
         assert (half.status, half.update) == (Status.INTERRUPTED, stop)
     model = make_model()
     resumed = train(model, split, config, validation=validation, folder=tmp_path)
-    assert told(resumed) == told(whole)
+    assert printed(resumed) == printed(whole)
     assert weights_digest(model.state_dict()) == weights_digest(unbroken.state_dict())
 
 

@@ -110,14 +110,16 @@ def test_hidden_tokens_are_learned_and_labels_are_never_looked_at(split, validat
     for labels in (split.labels, 1 - split.labels):
         model = make_model(dropout=0.0)
         head = weights_digest(model.head.state_dict())
-        told = pretrain(
+        printed = pretrain(
             model, replace(split, labels=labels), config, make_config(), validation=validation
         )
         assert weights_digest(model.head.state_dict()) == head
         encoders.append(weights_digest(model.encoder.state_dict()))
     assert encoders[0] == encoders[1] != weights_digest(make_model().encoder.state_dict())
     majority = 100 * max(np.bincount(validation.tokens) / len(validation.tokens))
-    assert told.validations[-1].accuracy > majority + 15  # the bias of each sequence: 80 % at best
+    assert (
+        printed.validations[-1].accuracy > majority + 15
+    )  # the bias of each sequence: 80 % at best
 
 
 def test_a_pretrained_encoder_starts_the_training_that_follows(split, validation):
@@ -153,8 +155,8 @@ def test_refuses_to_go_on_with_another_objective(tmp_path, split):
 
 def test_a_divergence_leaves_the_model_as_it_was(split):
     model = make_model()
-    told = pretrain(model, split, SHORT, make_config(loss_bound=0.01))
-    assert told.status is Status.DIVERGED
+    printed = pretrain(model, split, SHORT, make_config(loss_bound=0.01))
+    assert printed.status is Status.DIVERGED
     assert weights_digest(model.state_dict()) == weights_digest(make_model().state_dict())
 
 

@@ -61,8 +61,8 @@ def test_a_signal_to_either_stops_both_and_one_process_goes_on(pair):
 
 
 def test_refuses_processes_with_other_first_weights(pair):
-    for said in pair[0]:
-        assert "`model` must have the same weights in all 2 processes" in said["refused"]
+    for output in pair[0]:
+        assert "`model` must have the same weights in all 2 processes" in output["refused"]
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7])

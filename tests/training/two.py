@@ -30,21 +30,21 @@ def run(config, **more):
 def main(folder: Path, rank: int) -> None:
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2)
-    said = {}
+    output = {}
     model, history = run(CONFIG)
-    said["whole"] = history.to_dict() | {"digest": weights_digest(model.state_dict())}
-    said["one row"] = run(ONE_ROW)[1].to_dict()
+    output["whole"] = history.to_dict() | {"digest": weights_digest(model.state_dict())}
+    output["one row"] = run(ONE_ROW)[1].to_dict()
 
     def stop(history, point):
         if history.update == 9 and rank == 1:
             os.kill(os.getpid(), signal.SIGTERM)
 
-    said["stopped"] = run(CONFIG, folder=folder / "run", callback=stop)[1].to_dict()
+    output["stopped"] = run(CONFIG, folder=folder / "run", callback=stop)[1].to_dict()
     try:
         train(build(seed=rank), make_split(), CONFIG)
     except ValueError as error:
-        said["refused"] = str(error)
-    (folder / f"{rank}.json").write_text(json.dumps(said))
+        output["refused"] = str(error)
+    (folder / f"{rank}.json").write_text(json.dumps(output))
     dist.barrier()
     dist.destroy_process_group()
 

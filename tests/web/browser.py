@@ -74,12 +74,12 @@ class Browser:
             message["sessionId"] = self.session
         self.socket.send(json.dumps(message))
         while True:
-            said = json.loads(self.socket.recv(timeout=PATIENCE))
-            if said.get("id") == self.number:
-                if "error" in said:
-                    raise ProtocolError(f"{method}: {said['error']['message']}")
-                return said["result"]
-            self._note(said)
+            output = json.loads(self.socket.recv(timeout=PATIENCE))
+            if output.get("id") == self.number:
+                if "error" in output:
+                    raise ProtocolError(f"{method}: {output['error']['message']}")
+                return output["result"]
+            self._note(output)
 
     def open(self, address: str) -> None:
         """Go to an address and wait until its script has run; forgets older complaints."""
@@ -139,8 +139,8 @@ class Browser:
             assert time.monotonic() < end, f"waited {PATIENCE:g} s in vain for {what}"
             time.sleep(0.05)
 
-    def _note(self, said: dict[str, Any]) -> None:
-        method, values = said.get("method"), said.get("params", {})
+    def _note(self, output: dict[str, Any]) -> None:
+        method, values = output.get("method"), output.get("params", {})
         if method == "Runtime.exceptionThrown":
             self.complaints.append(str(values["exceptionDetails"]))
         elif method == "Runtime.consoleAPICalled" and values["type"] in ("error", "warning"):

@@ -234,8 +234,8 @@ def test_a_live_runs_curve_grows_and_the_verdicts_come(visitor: Browser, results
         visitor.wait(f"{points} === 2")
         learn(3)
         visitor.wait(f"{points} === 3")
-        said = {"verdicts": {"rank collapse": "ill"}, "evidence": {"rank collapse": EVIL}}
-        (folder / "doctor.jsonl").write_text(json.dumps(said) + "\n")
+        output = {"verdicts": {"rank collapse": "ill"}, "evidence": {"rank collapse": EVIL}}
+        (folder / "doctor.jsonl").write_text(json.dumps(output) + "\n")
         visitor.wait("document.getElementById('verdicts').textContent.includes('rank collapse')")
         assert EVIL in visitor.ask("document.getElementById('verdicts').textContent")
         assert visitor.complaints == []
@@ -292,10 +292,10 @@ def test_the_compare_pages_numbers_are_the_reports(visitor: Browser, site: Site)
 
 def test_a_record_named_like_a_script_does_nothing(visitor: Browser, results: Path) -> None:
     folder = sorted((results / "runs").iterdir())[0]
-    said = json.loads((folder / CONFIG).read_text())
-    said["label"] = EVIL
-    said["config"]["task"] = EVIL
-    write_json(folder / CONFIG, said)
+    output = json.loads((folder / CONFIG).read_text())
+    output["label"] = EVIL
+    output["config"]["task"] = EVIL
+    write_json(folder / CONFIG, output)
     status = {"state": "failed", "error": f"'\"><img src=x onerror=alert(2)>{EVIL}"}
     write_json(folder / STATUS, status)
     (folder / RESULT).unlink()
@@ -338,8 +338,8 @@ def test_a_board_of_pending_cells_does_not_scroll_sideways(visitor: Browser, res
 
 def test_evidence_on_a_phone_is_as_wide_as_the_page(visitor: Browser, results: Path) -> None:
     run = sorted((results / "runs").iterdir())[0]
-    said = {"verdicts": {"rank collapse": "ill"}, "evidence": {"rank collapse": "rank 3 " * 20}}
-    (run / "doctor.jsonl").write_text(json.dumps(said) + "\n")
+    output = {"verdicts": {"rank collapse": "ill"}, "evidence": {"rank collapse": "rank 3 " * 20}}
+    (run / "doctor.jsonl").write_text(json.dumps(output) + "\n")
     with serving(results) as site:
         visitor.size(390, 844)
         visitor.open(f"{site.address}/run/{run.name}/doctor")

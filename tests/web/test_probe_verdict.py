@@ -31,8 +31,8 @@ def test_a_finished_run_is_judged_by_its_probe() -> None:
 
 def test_what_is_ill_comes_first_with_its_evidence() -> None:
     record = a_record()
-    said = record.keep("probe.json", lambda: None)
-    assert said is None
+    output = record.keep("probe.json", lambda: None)
+    assert output is None
     blocks = record.config["model"]["blocks"]
     depth = {
         "drift.centred_cosine": [1.0] * (blocks + 1), "drift.step_centred_cosine": [1.0] * blocks,

@@ -18,9 +18,11 @@ def test_a_port_in_use_is_told_with_one_that_is_free() -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        with pytest.raises(OSError, match=rf"`--port` {port} is in use; port \d+ is free") as said:
+        with pytest.raises(
+            OSError, match=rf"`--port` {port} is in use; port \d+ is free"
+        ) as output:
             open_socket("127.0.0.1", port)
-    free = int(str(said.value).split("port ")[-1].split()[0])
+    free = int(str(output.value).split("port ")[-1].split()[0])
     with open_socket("127.0.0.1", free) as bound:
         assert bound.getsockname()[1] == free
 

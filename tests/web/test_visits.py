@@ -68,9 +68,9 @@ def test_a_visitor_filters_sorts_opens_and_shares_what_is_seen(
         visitor.ask("document.querySelector('#listing tbody a').click()")
         visitor.wait(f"location.pathname === '/run/{cells[3].run}'")
         visitor.wait("document.getElementById('state') !== null")
-        told = visitor.ask("document.getElementById('state').textContent")
-        assert "out of memory" in told
-        assert "depthpde sweep placement --out results --retry-failed" in told
+        printed = visitor.ask("document.getElementById('state').textContent")
+        assert "out of memory" in printed
+        assert "depthpde sweep placement --out results --retry-failed" in printed
         assert visitor.complaints == []
 
 
@@ -95,9 +95,9 @@ def test_the_doctor_page_of_a_finished_run_has_a_verdict_from_its_probe(visitor:
     try:
         with serving(copied) as site:
             visitor.open(f"{site.address}/run/{run}/doctor")
-            told = visitor.ask("document.getElementById('verdicts').textContent")
-            assert "rank collapse" in told
-            assert "healthy" in told
+            printed = visitor.ask("document.getElementById('verdicts').textContent")
+            assert "rank collapse" in printed
+            assert "healthy" in printed
     finally:
         shutil.rmtree(copied)
 
@@ -124,13 +124,13 @@ def make_folder(kind: str, results: Path, tmp_path: Path) -> tuple[Path, str]:
 def test_a_folder_gone_bad_has_pages_that_say_what_to_do(
     visitor: Browser, results: Path, tmp_path: Path, kind: str
 ) -> None:
-    folder, said = make_folder(kind, results, tmp_path)
+    folder, output = make_folder(kind, results, tmp_path)
     if kind == "no place for an index":
         shutil.rmtree(folder / FOLDER, ignore_errors=True)
         (folder / FOLDER).write_text("a file, so that no folder can be made here")
     with serving(folder) as site:
         visitor.open(site.address + "/")
-        visitor.wait(f"document.querySelector('main').innerText.includes({json.dumps(said)})")
+        visitor.wait(f"document.querySelector('main').innerText.includes({json.dumps(output)})")
         for path in ("/compare", "/?state=failed"):
             visitor.open(site.address + path)
             assert visitor.ask("document.querySelector('main').innerText.length") > 20

@@ -134,13 +134,13 @@ def _base(
     if not ours:
         source = given if isinstance(given, str) else None
         source = source or str(prepare(task, out=results / PREPARED).resolve())
-    said = dict(training or {})
-    settings = base.training.to_dict() | said
-    if "updates" in said:  # a shorter run is looked at as often
+    wanted = dict(training or {})
+    settings = base.training.to_dict() | wanted
+    if "updates" in wanted:  # a shorter run is looked at as often
         shares = {"warmup": 10, "evaluate_every": 5, "log_every": 20}
-        usual = {name: max(1, said["updates"] // share) for name, share in shares.items()}
-        settings |= {name: each for name, each in usual.items() if name not in said}
-        settings["warmup"] = min(settings["warmup"], said["updates"] - 1)
+        usual = {name: max(1, wanted["updates"] // share) for name, share in shares.items()}
+        settings |= {name: each for name, each in usual.items() if name not in wanted}
+        settings["warmup"] = min(settings["warmup"], wanted["updates"] - 1)
     return replace(
         base,
         model=ModelConfig.from_dict(base.model.to_dict() | dict(model or {})),

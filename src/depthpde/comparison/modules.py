@@ -51,16 +51,16 @@ class AnyModule(nn.Module):
 
     def forward(self, inputs: Tensor, valid_mask: Tensor | None = None) -> Tensor:
         """Return the logits."""
-        said: dict[str, Any] = {}
+        mask_arguments: dict[str, Any] = {}
         if self._mask is not None and valid_mask is not None:
             whole = self._mask == "attention_mask"
-            said[self._mask] = valid_mask.long() if whole else valid_mask
+            mask_arguments[self._mask] = valid_mask.long() if whole else valid_mask
             if self._mask in _PADDING:
-                said[self._mask] = ~valid_mask
+                mask_arguments[self._mask] = ~valid_mask
         if self._inputs is not None:
-            found = self.module(**{self._inputs: inputs}, **said)
+            found = self.module(**{self._inputs: inputs}, **mask_arguments)
         else:
-            found = self.module(inputs, **said)
+            found = self.module(inputs, **mask_arguments)
         logits = getattr(found, "logits", found)
         if not isinstance(logits, Tensor) or logits.shape[-1] != self.classes:
             got = list(logits.shape) if isinstance(logits, Tensor) else type(found).__name__

@@ -75,8 +75,8 @@ def run_demo(
     page = results / PAGE
     if entrants and not outcome.interrupted:
         write_whole(page, render_page(report, seen))
-    said = headline(report) if entrants else ""
+    sentence = headline(report) if entrants else ""
     seconds = time.monotonic() - began
     return Demo(
-        seen=seen, report=report, headline=said, page=page, outcome=outcome, seconds=seconds
+        seen=seen, report=report, headline=sentence, page=page, outcome=outcome, seconds=seconds
     )

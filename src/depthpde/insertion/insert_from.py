@@ -52,10 +52,10 @@ def _recipe(path: Path) -> dict[str, Any]:
             f"`folder` must hold {path.name}, got {str(path.parent)!r} without it; write it with "
             "inserted.save_pretrained(folder)"
         )
-    said = read_json(path)
-    version = said.get("format") if isinstance(said, dict) else None
-    if version != FORMAT or not isinstance(said.get("insertion"), dict):
+    saved = read_json(path)
+    version = saved.get("format") if isinstance(saved, dict) else None
+    if version != FORMAT or not isinstance(saved.get("insertion"), dict):
         raise ValueError(
             f"{path} must be of format {FORMAT}, got {version!r}; save it again with this version"
         )
-    return dict(said["insertion"])
+    return dict(saved["insertion"])

@@ -180,8 +180,8 @@ class Insertion:
             private: Whether a new repository is hidden from others.
         """
         load = 'inserted = dp.insert_from(model, "owner/name")   # the model it was made for'
-        said = card or write_card(self._inserted, about=f"```\n{self}\n```", load=load)
-        return push(name, self.save_pretrained, said, private=private)
+        text = card or write_card(self._inserted, about=f"```\n{self}\n```", load=load)
+        return push(name, self.save_pretrained, text, private=private)
 
     def remove(self) -> None:
         """Take the layers out: keys, hooks and outputs are those of the original model again."""

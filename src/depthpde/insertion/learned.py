@@ -66,14 +66,14 @@ def describe_layers(layers: Mapping[str, nn.Module], *, removed: bool = False) -
     lines = []
     for name, layer in layers.items():
         values = [each for key, each in ratios.items() if key.split(" ")[0] == name]
-        said = "no ratio"
+        shown = "no ratio"
         if values:
             low, high = (min(float(v.min()) for v in values), max(float(v.max()) for v in values))
             mean = sum(float(v.mean()) for v in values) / len(values)
-            said = f"r {mean:.4f} [{low:.4f}, {high:.4f}]"
+            shown = f"r {mean:.4f} [{low:.4f}, {high:.4f}]"
         trained = any(each.requires_grad for each in layer.parameters())
         acts = "removed" if removed else ("disabled" if _is_bypassed(layer) else "acts")
-        lines.append(f"{name:<{wide}}  {said:<28}  {'trained' if trained else 'frozen'}  {acts}")
+        lines.append(f"{name:<{wide}}  {shown:<28}  {'trained' if trained else 'frozen'}  {acts}")
     return "\n".join(lines)
 
 

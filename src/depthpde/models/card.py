@@ -112,7 +112,10 @@ def _table(metrics: Sequence[Metric]) -> list[str]:
 
 
 def _metadata(kind: str, task: str | None, metrics: Sequence[Metric]) -> dict[str, Any]:
-    said: dict[str, Any] = {"library_name": "depthpde", "tags": ["depthpde", "diffusion", "pde"]}
+    metadata: dict[str, Any] = {
+        "library_name": "depthpde",
+        "tags": ["depthpde", "diffusion", "pde"],
+    }
     if metrics and task:
         measured = [
             {
@@ -124,5 +127,5 @@ def _metadata(kind: str, task: str | None, metrics: Sequence[Metric]) -> dict[st
         ]
         where = {"type": "other", "name": task}
         result = {"task": where, "dataset": {"type": task, "name": task}, "metrics": measured}
-        said["model-index"] = [{"name": kind, "results": [result]}]
-    return said
+        metadata["model-index"] = [{"name": kind, "results": [result]}]
+    return metadata

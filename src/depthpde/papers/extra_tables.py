@@ -18,14 +18,14 @@ Rows = list[dict[str, str]]
 def extra_tables(evidence: Evidence) -> dict[str, Rows]:
     """Return the tables beside the claims, title → rows; what has nothing to show is left out."""
     found = {
-        "what the layers became (over features, blocks, runs and tasks)": became(evidence),
-        "where diffusion went when several positions had it at once": went(evidence),
+        "what the layers became (over features, blocks, runs and tasks)": learned_values(evidence),
+        "where diffusion went when several positions had it at once": learned_placement(evidence),
         "mean difference when one task is left out": left_out(evidence),
     }
     return {title: rows for title, rows in found.items() if rows}
 
 
-def became(evidence: Evidence) -> Rows:
+def learned_values(evidence: Evidence) -> Rows:
     """Tell ratios, weights and the energy kept by band of every variant with one learned layer."""
     rows: Rows = []
     for variant in evidence.others:
@@ -47,7 +47,7 @@ def became(evidence: Evidence) -> Rows:
     return rows
 
 
-def went(evidence: Evidence) -> Rows:
+def learned_placement(evidence: Evidence) -> Rows:
     """Describe what ratio each position learned where several were there at once, largest first."""
     rows: Rows = []
     for variant in evidence.others:

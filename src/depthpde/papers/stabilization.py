@@ -192,8 +192,8 @@ def compare_systems(found: Ablation, folders: Folders, examples: int) -> list[di
     from depthpde.papers.measurements.fidelity import agreement, continuous_agreement
     from depthpde.papers.measurements.observation import (
         first_batch,
+        other_seed,
         split_of,
-        stranger,
         trained_model,
     )
     from depthpde.runs.run import RunConfig
@@ -210,8 +210,8 @@ def compare_systems(found: Ablation, folders: Folders, examples: int) -> list[di
             if not other.diverged:
                 twin = trained_model(other.record)
                 rows.append(at | {"with": f"simulator, {name}"} | agreement(model, twin, batch))
-        rows.append(at | {"with": "untrained stranger"} | agreement(model, stranger(run), batch))
-        both = [stranger(run), run.build().eval()]
+        rows.append(at | {"with": "untrained stranger"} | agreement(model, other_seed(run), batch))
+        both = [other_seed(run), run.build().eval()]
         rows.append(at | {"with": STRANGERS} | agreement(both[0], both[1], batch))  # type: ignore[arg-type]
         smooth = continuous_agreement(model, batch)
         if smooth is not None:

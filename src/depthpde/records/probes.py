@@ -64,14 +64,14 @@ def measured_bands(records: Sequence[Record]) -> dict[str, dict[str, list[float]
     """Return place → before and after → mean energy in each of four bands."""
     found: dict[str, dict[str, list[list[float]]]] = {}
     for record in records:
-        for place, said in _mapping(read_probe(record).value.get("bands")).items():
-            for when, values in _mapping(said).items():
+        for place, measured in _mapping(read_probe(record).value.get("bands")).items():
+            for when, values in _mapping(measured).items():
                 four = _numbers(values)
                 if len(four) == 4:
                     found.setdefault(_words(place), {}).setdefault(str(when), []).append(four)
     return {
-        place: {when: _mean(runs) for when, runs in sorted(said.items(), reverse=True)}
-        for place, said in found.items()
+        place: {when: _mean(runs) for when, runs in sorted(measured.items(), reverse=True)}
+        for place, measured in found.items()
     }
 
 

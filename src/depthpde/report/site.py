@@ -196,13 +196,19 @@ def _data(rows: Sequence[RunRow], tasks: list[str], variants: list[str], folder:
     task_at, variant_at = (
         {name: index for index, name in enumerate(names)} for names in (tasks, variants)
     )
-    told = [
+    listed = [
         [task_at[row.task], variant_at[row.variant], row.seed, row.state, row.accuracy, row.run,
          row.data, row.environment]
         for row in rows
     ]  # fmt: skip
     cells = {r.anchor: [task_at[r.task], variant_at[r.variant]] for r in rows if r.anchor}
-    payload = {"folder": folder, "tasks": tasks, "variants": variants, "cells": cells, "rows": told}
+    payload = {
+        "folder": folder,
+        "tasks": tasks,
+        "variants": variants,
+        "cells": cells,
+        "rows": listed,
+    }
     text = json.dumps(payload, ensure_ascii=False, separators=(",", ":"))
     return Markup(text.replace("<", "\\u003c").replace("\u2028", " ").replace("\u2029", " "))
 

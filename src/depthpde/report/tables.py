@@ -142,13 +142,13 @@ def _row(
     star = overall.p_holm <= LEVEL
     tasks = counted(overall.tasks, "task")
     title = f"n = {overall.n} pairs on {tasks}, p = {format_p(overall.p)} alone"
-    said = format_p(overall.p_holm) + (" *" if star else "")
+    shown = format_p(overall.p_holm) + (" *" if star else "")
     return (
         TableEntry(plain(variant), evidence.words.get(variant, "")),
         *cells,
         TableEntry(text, title, ("", variant), strong=star and overall.clear),
         *([TableEntry(signed(whole[variant]), "every task; escapes in points")] if whole else []),
-        TableEntry(said, title, strong=star and overall.clear),
+        TableEntry(shown, title, strong=star and overall.clear),
     )
 
 

@@ -179,9 +179,9 @@ class Equation:
             )
         counts = {name: len(value) for name, value in self._by_layer().items()}
         if len(set(counts.values())) > 1:
-            said = ", ".join(f"{name}: {count}" for name, count in counts.items())
+            listed = ", ".join(f"{name}: {count}" for name, count in counts.items())
             raise ValueError(
-                f"`Equation` must have as many layers in every term, got {said}; give one for "
+                f"`Equation` must have as many layers in every term, got {listed}; give one for "
                 "each layer, or a single one for all"
             )
         if isinstance(self.stabilizer, Stabilizer) and self.stabilizer.deepnorm and not self._depth:

@@ -75,9 +75,9 @@ class Simulated(Pretrained):
     def save_pretrained(self, path: str | Path) -> Path:
         """Write the weights and both configs into a folder, and return it."""
         folder = super().save_pretrained(path)
-        said = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-        said[KIND] = self.simulator.to_dict()
-        (folder / CONFIG).write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
+        saved = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+        saved[KIND] = self.simulator.to_dict()
+        (folder / CONFIG).write_text(json.dumps(saved, indent=2) + "\n", encoding="utf-8")
         return folder
 
     @classmethod
@@ -90,8 +90,8 @@ class Simulated(Pretrained):
         """
         folder = saved_folder(path, revision)
         config = cls._read_config(folder / CONFIG)
-        said = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-        simulator = SimulatorConfig.from_dict(said[KIND])
+        saved = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+        simulator = SimulatorConfig.from_dict(saved[KIND])
         model = cls(config, simulator=simulator, generator=torch.Generator().manual_seed(0))
         weights, _ = read_weights(folder / WEIGHTS)
         model.to(next(iter(weights.values())).dtype)

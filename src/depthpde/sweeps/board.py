@@ -34,12 +34,12 @@ def headline(grid: Grid, cells: list[CellStatus], *, at_once: int = 0) -> str:
     others = {
         state: count for state, count in found["states"].items() if state not in ("done", "pending")
     }
-    said = [grid.name, f"{found['finished']} of {found['runs']} recorded"]
-    said += [f"{count} {state}" for state, count in others.items()]
+    parts = [grid.name, f"{found['finished']} of {found['runs']} recorded"]
+    parts += [f"{count} {state}" for state, count in others.items()]
     left = found["seconds_left"]
     if left:
-        said.append(f"about {format_seconds(left)} left")
-    return " · ".join(said)
+        parts.append(f"about {format_seconds(left)} left")
+    return " · ".join(parts)
 
 
 def to_dict(grid: Grid, cells: list[CellStatus]) -> dict[str, Any]:
@@ -118,8 +118,8 @@ class TerminalBoard:
                 print(self._line(each, cells), file=self.stream, flush=True)
 
     def _line(self, each: CellStatus, cells: list[CellStatus]) -> str:
-        said = each.state.value + (f" {each.accuracy:.1f} %" if each.accuracy is not None else "")
-        what = f"{each.task} · {each.variant} · seed {each.seed}: {said}"
+        parts = each.state.value + (f" {each.accuracy:.1f} %" if each.accuracy is not None else "")
+        what = f"{each.task} · {each.variant} · seed {each.seed}: {parts}"
         head = headline(self.grid, cells, at_once=self._at_once)
         return f"{what}{': ' + each.error if each.error else ''} · {head}"
 

@@ -44,23 +44,23 @@ def read_plan(path: Path, *, seeds: int | None = None, tasks: Sequence[str] | No
         tasks: Which, instead of what the file says.
     """
     try:
-        said = _mapping("the file", _read(path), KEYS)
+        given = _mapping("the file", _read(path), KEYS)
         for key in ("tasks", "variants"):
-            if key not in said and not (key == "tasks" and tasks):
+            if key not in given and not (key == "tasks" and tasks):
                 raise ValueError(f"`{key}` must be given; see depthpde sweep --help")
-        variants = _mapping("variants", said["variants"])
-        chosen = list(tasks or _list("tasks", said["tasks"]))
-        changes = {key: _mapping(key, said.get(key, {})) for key in ("model", "training")}
-        name, question = str(said.get("name", path.stem)), str(said.get("question", ""))
+        variants = _mapping("variants", given["variants"])
+        chosen = list(tasks or _list("tasks", given["tasks"]))
+        changes = {key: _mapping(key, given.get(key, {})) for key in ("model", "training")}
+        name, question = str(given.get("name", path.stem)), str(given.get("question", ""))
         return Plan(
             name=name,
             question=question,
             variants=[_variant(str(label), each) for label, each in variants.items()],
-            bases=bases(str(said.get("preset", "mini")), chosen, **changes),
-            seeds=_number_of_seeds(said, seeds),
-            baseline=str(said.get("baseline", "")),
-            protocol=str(said.get("protocol", STRICT)),
-            study=_study(said.get("study"), name, question),
+            bases=bases(str(given.get("preset", "mini")), chosen, **changes),
+            seeds=_number_of_seeds(given, seeds),
+            baseline=str(given.get("baseline", "")),
+            protocol=str(given.get("protocol", STRICT)),
+            study=_study(given.get("study"), name, question),
         )
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
@@ -90,25 +90,25 @@ def _study(values: Any, name: str, question: str) -> StudyProtocol | None:
     """Return the protocol of a file; its name and question are those of the grid."""
     if values is None:
         return None
-    said = {"name": name, "question": question} | _mapping("study", values)
-    if said["name"] != name:
-        raise ValueError(f"`study.name` must be the grid's, {name!r}, got {said['name']!r}")
-    return StudyProtocol.from_dict(said)
+    given = {"name": name, "question": question} | _mapping("study", values)
+    if given["name"] != name:
+        raise ValueError(f"`study.name` must be the grid's, {name!r}, got {given['name']!r}")
+    return StudyProtocol.from_dict(given)
 
 
-def _number_of_seeds(said: Mapping[str, Any], seeds: int | None) -> int | list[int]:
-    if "study" in said and "seeds" in said:
+def _number_of_seeds(given: Mapping[str, Any], seeds: int | None) -> int | list[int]:
+    if "study" in given and "seeds" in given:
         raise ValueError(
-            f"`seeds` must be left out beside `study`, got {said['seeds']!r}; its test_seeds and "
+            f"`seeds` must be left out beside `study`, got {given['seeds']!r}; its test_seeds and "
             "looks say which and when"
         )
-    return seeds or _seeds(said.get("seeds", 6))
+    return seeds or _seeds(given.get("seeds", 6))
 
 
 def _variant(label: str, values: Any) -> Variant:
-    said = _mapping(f"variants.{label}", {} if values is None else values, VARIANT_KEYS)
-    words = str(said.pop("words", ""))
-    changes = {key: _mapping(f"{label}.{key}", each) for key, each in said.items()}
+    given = _mapping(f"variants.{label}", {} if values is None else values, VARIANT_KEYS)
+    words = str(given.pop("words", ""))
+    changes = {key: _mapping(f"{label}.{key}", each) for key, each in given.items()}
     return Variant(label, words, **changes)
 
 

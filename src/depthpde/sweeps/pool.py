@@ -101,8 +101,8 @@ class Pool:
         line = worker.output.readline()
         if line:
             worker.run = None
-            said = json.loads(line)
-            return [Attempt(said["run"], AttemptEnd(said["end"]), said["why"])]
+            answer = json.loads(line)
+            return [Attempt(answer["run"], AttemptEnd(answer["end"]), answer["why"])]
         self._selector.unregister(worker.output)
         self._workers.remove(worker)
         last_words = worker.end()

@@ -29,32 +29,34 @@ def main() -> int:
     # The protocol keeps the output for itself: what a library prints goes to the log.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    asked: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
+    requests: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
     try:
-        threading.Thread(target=_listen, args=(asked,), daemon=True).start()
-        _serve(asked, answers, options.device)
+        threading.Thread(target=_listen, args=(requests,), daemon=True).start()
+        _serve(requests, answers, options.device)
     except KeyboardInterrupt:
         pass  # stopped while there was nothing to save
     os._exit(0)  # the listener may still hold the input, which a normal exit would wait for
 
 
-def _listen(asked: queue.SimpleQueue[dict[str, Any] | None]) -> None:
+def _listen(requests: queue.SimpleQueue[dict[str, Any] | None]) -> None:
     for line in sys.stdin:
-        asked.put(json.loads(line))
-    asked.put(None)
+        requests.put(json.loads(line))
+    requests.put(None)
     os.kill(os.getpid(), signal.SIGINT)
 
 
-def _serve(asked: queue.SimpleQueue[dict[str, Any] | None], answers: TextIO, device: str) -> None:
+def _serve(
+    requests: queue.SimpleQueue[dict[str, Any] | None], answers: TextIO, device: str
+) -> None:
     from depthpde.runs.run import RunConfig
     from depthpde.sweeps.executor import Folders, run_attempt
 
-    said = asked.get()
-    if said is None:
+    message = requests.get()
+    if message is None:
         return
-    folders = Folders.from_dict(said["folders"])
-    while (said := asked.get()) is not None:
-        run = RunConfig.from_dict(said["run"])
+    folders = Folders.from_dict(message["folders"])
+    while (message := requests.get()) is not None:
+        run = RunConfig.from_dict(message["run"])
         ended = run_attempt(run, folders, device=device, log=_log)
         answer = {"run": ended.run, "end": ended.end.value, "why": ended.why}
         print(json.dumps(answer), file=answers, flush=True)

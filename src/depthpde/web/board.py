@@ -278,14 +278,14 @@ def _square(cells: list[Cell], snapshot: Snapshot, states: Mapping[str, State]) 
     entries = (snapshot.entries.get(cell.run) for cell in cells)
     known = [each.accuracy for each in entries if each is not None]
     reached = [each for each in known if each is not None]
-    told = format_number(mean(reached)) if reached else ""
+    score = format_number(mean(reached)) if reached else ""
     ordered = sorted(cells, key=lambda each: (each.seed, each.run))
     if len(cells) <= MOST_SEEDS:
-        return Square(told, tuple(_chip(each, snapshot, states) for each in ordered))
+        return Square(score, tuple(_chip(each, snapshot, states) for each in ordered))
     urgent = [each for each in ordered if states[each.run] in _URGENT][:MOST_SEEDS]
     signed = {each.run for each in urgent}
     rest = Counter(states[each.run] for each in cells if each.run not in signed)
-    return Square(told, tuple(_chip(each, snapshot, states) for each in urgent), _badges(rest))
+    return Square(score, tuple(_chip(each, snapshot, states) for each in urgent), _badges(rest))
 
 
 def _chip(cell: Cell, snapshot: Snapshot, states: Mapping[str, State]) -> Chip:

@@ -170,8 +170,8 @@ class Dashboard:
             report_pages=self.reports.grids(board.grids),
             reports=self.reports.links(),
         )
-        told = {name: str(each) for name, each in sections.items()}
-        return DrawnBoard(snapshot.version, page, told, structure)
+        texts = {name: str(each) for name, each in sections.items()}
+        return DrawnBoard(snapshot.version, page, texts, structure)
 
     def run(self, request: Request) -> Response:
         """Show one run."""

@@ -47,9 +47,9 @@ class BoardFilter:
     def address(self, **changes: str | int) -> str:
         """Return the address of this choice, or of one that differs a little."""
         now = replace(self, **changes)  # type: ignore[arg-type]
-        said = {
+        parameters = {
             key: value
             for key in ("grid", "task", "state", "q", "sort", "page")
             if (value := getattr(now, key)) and (key, value) != ("page", 1)
         }
-        return f"/?{urlencode(said)}" if said else "/"
+        return f"/?{urlencode(parameters)}" if parameters else "/"

@@ -47,16 +47,16 @@ def probe_verdict(record: Record) -> DoctorEntry:
 
 
 def _profile(record: Record) -> DepthProfile:
-    said = read_probe(record).value
+    probed = read_probe(record).value
     model: Mapping[str, Any] = record.config["model"]
     blocks = int(model["blocks"])
     labels = {blocks + 1: depth_labels(blocks), blocks: block_labels(blocks)}
     series = {
         name: DepthSeries(name, name, labels[len(values)], tuple(map(float, values)))
-        for name, values in dict(said["depth"]).items()
+        for name, values in dict(probed["depth"]).items()
         if len(values) in labels and name != "attention.entropy" and None not in values
     }
-    layers = dict(said.get("layers") or {}).get("energy.cfl_margin")
+    layers = dict(probed.get("layers") or {}).get("energy.cfl_margin")
     if isinstance(layers, Mapping) and layers:
         margins = tuple(float(each) for each in layers.values())
         name = "energy.cfl_margin"

@@ -23,9 +23,9 @@ def test_shows_every_protocol_whole(name, capsys):
         (line,) = (line for line in text.splitlines() if line.startswith(f"  {number}. "))
         assert all(label in line for label in (each.variant, each.against, *(each.beyond or ())))
     assert main(["protocol", "show", name, "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert said.pop("digest") == protocol.digest
-    assert said == protocol.to_dict()
+    output = json.loads(capsys.readouterr().out)
+    assert output.pop("digest") == protocol.digest
+    assert output == protocol.to_dict()
 
 
 def test_checks_a_folder_and_exits_with_1_where_the_protocol_was_changed(tmp_path, capsys):

@@ -48,9 +48,9 @@ def test_a_grid_is_interrupted_goes_on_and_ends_in_verdicts(cache, tmp_path):
         assert time.monotonic() < deadline, "no run was recorded in five minutes"
         time.sleep(0.2)
     first.send_signal(signal.SIGINT)
-    _, said = first.communicate(timeout=300)
-    assert first.returncode == 130, said.decode()
-    assert b"the same command goes on" in said
+    _, output = first.communicate(timeout=300)
+    assert first.returncode == 130, output.decode()
+    assert b"the same command goes on" in output
     done = {each.id for each in read_records(tmp_path).found.values() if each.result}
     again = subprocess.run(command, env=settings, capture_output=True, text=True, timeout=300)
     assert again.returncode == 0, again.stderr
@@ -93,9 +93,9 @@ def test_an_experiment_of_paper_b_is_judged_by_what_is_recorded(
     assert main([*words, "--judge", "--seeds", "1"]) == 0
     assert capsys.readouterr().out == out
     assert main([*words, "--judge", "--seeds", "2"]) == 2
-    told = capsys.readouterr().err
-    assert "must hold all 2 runs of 'discretization'" in told
-    assert "got 1; compute the rest without --judge" in told
+    printed = capsys.readouterr().err
+    assert "must hold all 2 runs of 'discretization'" in printed
+    assert "got 1; compute the rest without --judge" in printed
     assert len(read_records(tmp_path).found) == 1
 
 
@@ -120,13 +120,13 @@ def test_the_device_reaches_the_runs_of_paper_b(cache, tmp_path, capsys, monkeyp
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
     words = ["reproduce", "discretization", "--scale", "quick", "--seeds", "1"]
     assert main([*words, "--out", str(tmp_path), "--device", "abacus"]) == 2
-    told = capsys.readouterr().err
-    assert "must hold all 1 runs of 'discretization'" in told
-    assert "abacus" in told
+    printed = capsys.readouterr().err
+    assert "must hold all 1 runs of 'discretization'" in printed
+    assert "abacus" in printed
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "output"),
     [
         (["placment"], "did you mean 'placement'"),
         (["placement", "--scale", "small"], "`scale` must be one of quick, mini, full"),
@@ -139,9 +139,9 @@ def test_the_device_reaches_the_runs_of_paper_b(cache, tmp_path, capsys, monkeyp
         (["placement", "--judge"], "must hold runs of 'placement' at this scale, got none"),
     ],
 )
-def test_wrong_words_are_answered(words, said, capsys, tmp_path):
+def test_wrong_words_are_answered(words, output, capsys, tmp_path):
     assert main(["reproduce", *words, "--out", str(tmp_path / "none")]) == 2
-    assert said in capsys.readouterr().err
+    assert output in capsys.readouterr().err
     assert not (tmp_path / "none").exists()
 
 

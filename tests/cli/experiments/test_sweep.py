@@ -50,18 +50,18 @@ def command(tmp_path, prepared):
 
 def test_a_grid_of_ones_own_is_computed_shown_and_not_computed_again(command, tmp_path, capsys):
     assert main([*command, "--workers", "0"]) == 0
-    told = capsys.readouterr()
-    head, names, *rows = told.out.splitlines()
+    printed = capsys.readouterr()
+    head, names, *rows = printed.out.splitlines()
     assert head == "tiny · 4 of 4 recorded"
     assert names.split() == ["listops-mini", "seed", "0", "seed", "1"]
     assert [row[:15].strip() for row in rows] == ["baseline", "after embedding"]
-    assert "4 computed, 0 were there, 0 failed" in told.err
-    assert told.err.count(": done ") == 4  # one quiet line for each run
+    assert "4 computed, 0 were there, 0 failed" in printed.err
+    assert printed.err.count(": done ") == 4  # one quiet line for each run
     assert main([*command, "--workers", "0", "--json"]) == 0
-    told = capsys.readouterr()
-    said = json.loads(told.out)
-    assert (said["finished"], said["states"], said["interrupted"]) == (4, {"done": 4}, False)
-    assert ": done " not in told.err
+    printed = capsys.readouterr()
+    output = json.loads(printed.out)
+    assert (output["finished"], output["states"], output["interrupted"]) == (4, {"done": 4}, False)
+    assert ": done " not in printed.err
 
     assert main(["sweep", "status", str(tmp_path / "out")]) == 0
     assert capsys.readouterr().out.startswith("tiny · 4 of 4 recorded\nlistops-mini")
@@ -77,16 +77,16 @@ def test_the_status_names_a_grid_that_cannot_be_read(command, tmp_path, capsys):
     bad.write_text("{half")
     capsys.readouterr()
     assert main(["sweep", "status", str(tmp_path / "out")]) == 0
-    told = capsys.readouterr()
-    assert told.out.startswith("tiny · 2 of 2 recorded\n")
-    assert told.err.startswith(f"unread: {bad} must be JSON, but ")
+    printed = capsys.readouterr()
+    assert printed.out.startswith("tiny · 2 of 2 recorded\n")
+    assert printed.err.startswith(f"unread: {bad} must be JSON, but ")
     assert main(["sweep", "status", str(tmp_path / "out"), "--json"]) == 0
     assert list(json.loads(capsys.readouterr().out)["unread"]) == [str(bad)]
     (tmp_path / "out" / "grids" / "tiny.json").unlink()
     assert main(["sweep", "status", str(tmp_path / "out")]) == 2
-    told = capsys.readouterr().err
-    assert told.startswith(f"depthpde sweep: {bad} must be JSON, but ")
-    assert "move it away and the same sweep writes it again" in told
+    printed = capsys.readouterr().err
+    assert printed.startswith(f"depthpde sweep: {bad} must be JSON, but ")
+    assert "move it away and the same sweep writes it again" in printed
 
 
 def test_ctrl_c_saves_and_exits_with_130(command, tmp_path):
@@ -122,9 +122,11 @@ def test_a_run_that_failed_is_told_and_exits_with_1_until_it_is_tried_again(
     (folder / "status.json").write_text(json.dumps(status))
     capsys.readouterr()
     assert main([*command, "--workers", "0", "--seeds", "1"]) == 1
-    told = capsys.readouterr()
-    assert "failed: listops-mini · after embedding · seed 0: OSError: the disk is full" in told.out
-    assert "--retry-failed" in told.err
+    printed = capsys.readouterr()
+    assert (
+        "failed: listops-mini · after embedding · seed 0: OSError: the disk is full" in printed.out
+    )
+    assert "--retry-failed" in printed.err
     assert main([*command, "--workers", "0", "--seeds", "1", "--retry-failed"]) == 0
 
 
@@ -137,10 +139,10 @@ def test_what_lacks_its_data_is_told_once_and_waits_without_being_a_failure(
     words = ["--out", str(tmp_path / "out"), "--data", str(empty), "--workers", "0"]
     line = ["sweep", str(file), *words]
     assert main([*line, "--prepared", str(prepared)]) == 1
-    told = capsys.readouterr()
-    assert told.err.count("without text-mini, which cannot be prepared: ") == 1
-    assert "4 computed, 0 were there, 0 failed" in told.err
-    assert "4 wait for their data: the same command goes on" in told.err
+    printed = capsys.readouterr()
+    assert printed.err.count("without text-mini, which cannot be prepared: ") == 1
+    assert "4 computed, 0 were there, 0 failed" in printed.err
+    assert "4 wait for their data: the same command goes on" in printed.err
     assert {record.task for record in read_records(tmp_path / "out").found.values()} == {
         "listops-mini"
     }

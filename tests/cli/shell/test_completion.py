@@ -13,9 +13,9 @@ def complete(script: str, *words: str) -> list[str]:
     """Ask bash what it would offer for the last word."""
     asked = " ".join(f"'{word}'" for word in words)
     ask = f"COMP_WORDS=({asked}); COMP_CWORD={len(words) - 1}; _depthpde; echo ${{COMPREPLY[@]}}"
-    said = subprocess.run(["bash", "-c", f"{script}\n{ask}"], capture_output=True, text=True)
-    assert said.returncode == 0, said.stderr
-    return said.stdout.split()
+    output = subprocess.run(["bash", "-c", f"{script}\n{ask}"], capture_output=True, text=True)
+    assert output.returncode == 0, output.stderr
+    return output.stdout.split()
 
 
 def test_every_verb_and_its_own_options_are_offered(capsys):

@@ -48,10 +48,10 @@ def test_a_longer_stream_only_adds_episodes():
 
 def test_what_is_prepared_says_how_much_the_context_tells(tmp_path):
     sizes = {"train": 12_800, "validation": 1280, "test": 1280}
-    for name, told in (("recall-mini", 28.12), ("copying-mini", 53.86)):
+    for name, printed in (("recall-mini", 28.12), ("copying-mini", 53.86)):
         task = replace(dp.tasks[name], splits=sizes)
         dp.prepare(task, out=tmp_path)
         facts = json.loads((tmp_path / name / "manifest.json").read_text())["facts"]
-        assert facts["told_by_the_context"] == told
+        assert facts["told_by_the_context"] == printed
         assert facts["baselines"]["after_one_byte"] < 8.0
         assert dp.load(name, "test", out=tmp_path).tokens.max() < task.vocabulary

@@ -20,13 +20,13 @@ def healthy():
 
 
 def against(model, healthy):
-    said = diagnose(model, healthy[1], reference=healthy[0], baseline=False, checks=False)
-    return {each.condition: each for each in said.verdicts if "reference" in each.condition}
+    found = diagnose(model, healthy[1], reference=healthy[0], baseline=False, checks=False)
+    return {each.condition: each for each in found.verdicts if "reference" in each.condition}
 
 
 def test_a_copy_departs_nowhere(healthy):
-    said = against(copy.deepcopy(healthy[0]), healthy)
-    assert [each.value for each in said.values()] == [0.0, 0.0]
+    found = against(copy.deepcopy(healthy[0]), healthy)
+    assert [each.value for each in found.values()] == [0.0, 0.0]
 
 
 def test_a_weight_out_of_proportion_is_named_and_the_code_is_not(healthy):
@@ -37,9 +37,9 @@ def test_a_weight_out_of_proportion_is_named_and_the_code_is_not(healthy):
                 1e-4 * torch.randn(weight.shape, generator=torch.Generator().manual_seed(1))
             )
         model.bert.encoder.layer[1].output.LayerNorm.weight.mul_(0.5)
-    said = against(model, healthy)
-    assert said[Condition.CODE].value == 0.0
-    weights = said[Condition.WEIGHTS]
+    found = against(model, healthy)
+    assert found[Condition.CODE].value == 0.0
+    weights = found[Condition.WEIGHTS]
     assert weights.grade.value == "ill"
     assert weights.symptom.where == "bert.encoder.layer.1.output.LayerNorm"
     assert weights.component == "norm"
@@ -49,16 +49,16 @@ def test_healthy_updates_are_not_out_of_proportion():
     patient = language(CASE)
     model = copy.deepcopy(patient.model)
     trained(type(patient)(model, patient.batch, patient.labels), CASE, updates=5)
-    said = diagnose(model, patient.batch, reference=patient.model, baseline=False, checks=False)
-    assert not {Condition.CODE, Condition.WEIGHTS} & set(said.conditions)
+    found = diagnose(model, patient.batch, reference=patient.model, baseline=False, checks=False)
+    assert not {Condition.CODE, Condition.WEIGHTS} & set(found.conditions)
 
 
 def test_a_changed_module_is_named(healthy):
     model = copy.deepcopy(healthy[0])
     model.bert.encoder.layer[0].intermediate.intermediate_act_fn = nn.Tanh()
-    said = against(model, healthy)[Condition.CODE]
-    assert said.symptom.where.startswith("bert.encoder.layer.0.intermediate")
-    assert said.component == "feed-forward"
+    found = against(model, healthy)[Condition.CODE]
+    assert found.symptom.where.startswith("bert.encoder.layer.0.intermediate")
+    assert found.component == "feed-forward"
 
 
 @pytest.mark.parametrize(
@@ -82,20 +82,20 @@ def test_a_changed_attention_is_explained(healthy, monkeypatch, change, reason, 
             monkeypatch.setattr(nn.functional, "scaled_dot_product_attention", real)
 
     module.forward = forward
-    said = against(model, healthy)[Condition.CODE]
-    assert said.grade.value == "ill"
-    assert said.symptom.where.startswith("bert.encoder.layer.1.attention")
-    assert reason in said.evidence
-    assert component in said.component
+    found = against(model, healthy)[Condition.CODE]
+    assert found.grade.value == "ill"
+    assert found.symptom.where.startswith("bert.encoder.layer.1.attention")
+    assert reason in found.evidence
+    assert component in found.component
 
 
 def test_another_dropout_shows_in_train_mode_alone(healthy):
     model = copy.deepcopy(healthy[0])
     model.bert.encoder.layer[0].output.dropout.p = 0.6
-    said = against(model, healthy)[Condition.CODE]
-    assert said.grade.value == "ill"
-    assert "train mode" in said.evidence
-    assert said.symptom.where == "bert.encoder.layer.0.output.dropout"
+    found = against(model, healthy)[Condition.CODE]
+    assert found.grade.value == "ill"
+    assert "train mode" in found.evidence
+    assert found.symptom.where == "bert.encoder.layer.0.output.dropout"
     assert not model.training
 
 
@@ -109,7 +109,7 @@ def test_other_parts_are_named_before_anything_runs(healthy, how):
         model.classifier.bias = torch.zeros(5)
     else:
         model.classifier.weight.requires_grad_(False)
-    said = against(model, healthy)[Condition.CODE]
-    assert said.grade.value == "ill"
-    assert said.symptom.where == "classifier"
-    assert said.component == "output"
+    found = against(model, healthy)[Condition.CODE]
+    assert found.grade.value == "ill"
+    assert found.symptom.where == "classifier"
+    assert found.component == "output"

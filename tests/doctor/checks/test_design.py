@@ -25,37 +25,37 @@ def granite():
     return GraniteForCausalLM(shape).eval(), {"input_ids": ids}
 
 
-def verdict(said, condition):
-    return next(each for each in said.verdicts if each.condition == condition)
+def verdict(output, condition):
+    return next(each for each in output.verdicts if each.condition == condition)
 
 
 def test_a_scale_that_the_class_declares_is_watched_and_one_that_was_put_in_is_ill():
-    said = diagnose(*granite(), baseline=False)
-    found = verdict(said, Condition.SCALE)
+    output = diagnose(*granite(), baseline=False)
+    found = verdict(output, Condition.SCALE)
     assert (found.grade, found.by_design) == (Grade.WATCH, True)
     assert found.severity == 1.0
-    assert "its design" in str(said)
+    assert "its design" in str(output)
     patient = bert(CASE)
     for layer in patient.model.bert.encoder.layer:
         layer.attention.self.scaling = 1.0
-    said = diagnose(patient.model, patient.batch, baseline=False)
-    assert verdict(said, Condition.SCALE).grade is Grade.ILL
+    output = diagnose(patient.model, patient.batch, baseline=False)
+    assert verdict(output, Condition.SCALE).grade is Grade.ILL
 
 
 def test_an_empty_matrix_is_excused_only_if_a_new_model_has_the_same_one_empty():
     model, batch = granite()
     with torch.no_grad():
         model.model.layers[1].self_attn.v_proj.weight.zero_()
-    said = diagnose(model, batch, baseline=False)
-    assert verdict(said, Condition.EMPTY_WEIGHTS).grade is Grade.ILL
-    assert verdict(said, Condition.SCALE).grade is Grade.WATCH
+    output = diagnose(model, batch, baseline=False)
+    assert verdict(output, Condition.EMPTY_WEIGHTS).grade is Grade.ILL
+    assert verdict(output, Condition.SCALE).grade is Grade.WATCH
 
 
 def test_the_excuse_survives_json(tmp_path):
-    said = diagnose(*granite(), baseline=False)
+    output = diagnose(*granite(), baseline=False)
     path = tmp_path / "said.json"
-    path.write_text(json.dumps(said.to_dict()))
-    again, found = (verdict(each, Condition.SCALE) for each in (Diagnosis.read(path), said))
+    path.write_text(json.dumps(output.to_dict()))
+    again, found = (verdict(each, Condition.SCALE) for each in (Diagnosis.read(path), output))
     assert (again.grade, again.by_design, again.evidence) == (Grade.WATCH, True, found.evidence)
 
 
@@ -65,5 +65,5 @@ def test_a_class_of_the_callers_own_is_not_excused():
 
     model, batch = granite()
     mine = Mine(model.config).eval()
-    said = diagnose(mine, batch, baseline=False)
-    assert verdict(said, Condition.SCALE).grade is Grade.ILL
+    output = diagnose(mine, batch, baseline=False)
+    assert verdict(output, Condition.SCALE).grade is Grade.ILL

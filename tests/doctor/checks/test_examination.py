@@ -28,9 +28,9 @@ def conditions(model, batch):
 
 def test_a_healthy_model_passes_all_checks_and_keeps_its_weights(patient):
     before = copy.deepcopy(patient.model.state_dict())
-    said = diagnose(patient.model, patient.batch, baseline=False)
-    assert said.conditions == ()
-    facts = said.trajectory.facts
+    output = diagnose(patient.model, patient.batch, baseline=False)
+    assert output.conditions == ()
+    facts = output.trajectory.facts
     assert facts["weights"] == []
     assert facts["positions"] > 1e-3
     assert facts["one_sided"] is False
@@ -175,8 +175,8 @@ def test_a_mask_that_does_not_hold_lets_padding_through():
 
     for block in patient.model.bert.encoder.layer:
         block.register_forward_pre_hook(forget, with_kwargs=True)
-    said = diagnose(patient.model, {"input_ids": ids, "attention_mask": mask}, baseline=False)
-    verdict = next(each for each in said.verdicts if each.condition == Condition.PADDING)
+    output = diagnose(patient.model, {"input_ids": ids, "attention_mask": mask}, baseline=False)
+    verdict = next(each for each in output.verdicts if each.condition == Condition.PADDING)
     assert verdict.grade.value == "ill"
     assert verdict.symptom.where == "block 1"
 
@@ -217,8 +217,8 @@ def test_dead_units_are_counted():
     patient = bert(CASE, hidden_act="relu")
     with torch.no_grad():
         patient.model.bert.encoder.layer[1].intermediate.dense.bias[:50] = -1e3
-    said = diagnose(patient.model, patient.batch, baseline=False)
-    assert said.trajectory["units.dead"]["block 2"] == pytest.approx(50 / 96, abs=0.05)
+    output = diagnose(patient.model, patient.batch, baseline=False)
+    assert output.trajectory["units.dead"]["block 2"] == pytest.approx(50 / 96, abs=0.05)
 
 
 def test_the_row_of_padding_of_a_tied_head_is_not_empty(patient):
@@ -252,8 +252,8 @@ def in_the_kernel(change):
 
 
 def verdict_of(patient, condition):
-    said = diagnose(patient.model, patient.batch, baseline=False)
-    return next(each for each in said.verdicts if each.condition == condition)
+    output = diagnose(patient.model, patient.batch, baseline=False)
+    return next(each for each in output.verdicts if each.condition == condition)
 
 
 def test_dropout_that_the_module_does_not_declare_and_on_scores_are_told_apart():
@@ -287,8 +287,8 @@ def test_a_new_head_on_blocks_that_learned_is_watched_and_ill_at_chance():
                 weight.fill_(0.0 if name.startswith("head") else 0.01)
         patient.model.head.weight.mul_(1e-3)
     assert verdict_of(patient, Condition.UNTRAINED).grade.value == "watch"
-    said = diagnose(patient.model, patient.batch, labels=patient.labels, baseline=False)
-    assert Condition.UNTRAINED in said.conditions
+    output = diagnose(patient.model, patient.batch, labels=patient.labels, baseline=False)
+    assert Condition.UNTRAINED in output.conditions
 
 
 def test_what_attention_holds_itself_is_q_k_v_and_a_table_of_sites_positions():

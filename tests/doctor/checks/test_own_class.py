@@ -18,8 +18,8 @@ CASE = Case(seed=42, dim=24, blocks=2, length=14, batch=4)
 
 
 def found(patient):
-    said = diagnose(patient.model, patient.batch, baseline=False)
-    return next((each for each in said.verdicts if each.condition == Condition.OWN_CLASS), None)
+    result = diagnose(patient.model, patient.batch, baseline=False)
+    return next((each for each in result.verdicts if each.condition == Condition.OWN_CLASS), None)
 
 
 @pytest.mark.parametrize("make", [bert, gpt2, classifier])
@@ -36,18 +36,18 @@ def test_a_forward_that_was_replaced_is_named_with_its_part():
     module = patient.model.bert.encoder.layer[1].intermediate
     inner = module.forward
     module.forward = lambda u: 1.5 * inner(u)
-    said = found(patient)
-    assert said.grade.value == "ill"
-    assert said.component == "feed-forward"
-    assert said.symptom.where == "bert.encoder.layer.1.intermediate"
+    result = found(patient)
+    assert result.grade.value == "ill"
+    assert result.component == "feed-forward"
+    assert result.symptom.where == "bert.encoder.layer.1.intermediate"
 
 
 def test_a_setting_of_one_module_that_the_config_does_not_have_is_named():
     patient = bert(CASE)
     patient.model.bert.encoder.layer[0].output.LayerNorm.eps = 0.3
-    said = found(patient)
-    assert (said.grade.value, said.component) == ("ill", "norm")
-    assert "eps = 0.3" in said.evidence
+    result = found(patient)
+    assert (result.grade.value, result.component) == ("ill", "norm")
+    assert "eps = 0.3" in result.evidence
 
 
 def test_another_rate_of_dropout_shows_in_train_mode_alone():
@@ -78,9 +78,9 @@ def test_a_model_that_was_extended_or_frozen_is_left_alone():
     fresh = made_anew(patient.model)
     patient.model.more = nn.Linear(2, 2)
     args = (), dict(patient.batch)
-    said = class_departure(model_map(patient.model), fresh, *args)
-    assert isinstance(said, NotMeasured)
-    assert "its class does not have" in said.reason
+    result = class_departure(model_map(patient.model), fresh, *args)
+    assert isinstance(result, NotMeasured)
+    assert "its class does not have" in result.reason
 
 
 def test_a_class_that_cannot_be_made_from_settings_is_not_compared():

@@ -81,9 +81,9 @@ def test_the_table_is_whole():
 
 
 def test_a_plain_profile_is_healthy_in_all():
-    said = judge(made())
-    assert {each.grade.value for each in said.verdicts} == {"healthy"}
-    assert len(said.verdicts) > 20
+    output = judge(made())
+    assert {each.grade.value for each in output.verdicts} == {"healthy"}
+    assert len(output.verdicts) > 20
 
 
 ILL = [
@@ -123,9 +123,9 @@ def test_a_stream_explodes_where_three_blocks_show_it():
 
 def test_massive_activations_and_sinks_are_watched_and_are_no_collapse():
     sinks = {"attention.sink": [[0.95, 0.95], [0.95, 0.95]], "attention.entropy": [[0.0] * 2] * 2}
-    said = {each.condition: each.grade.value for each in judge(made(sinks)).verdicts}
-    assert said[Condition.SINKS] == "watch"
-    assert said[Condition.ENTROPY] == "healthy"
+    output = {each.condition: each.grade.value for each in judge(made(sinks)).verdicts}
+    assert output[Condition.SINKS] == "watch"
+    assert output[Condition.ENTROPY] == "healthy"
     assert grade(Condition.MASSIVE, series={"energy.massive": [5000.0] * 3}) == "watch"
 
 
@@ -151,10 +151,10 @@ def test_one_s_own_condition_takes_part_in_every_diagnosis():
         "loud end", lambda seen: Symptom(seen["energy.size"][-1], "loud", "block 2"), limit
     )
     try:
-        said = judge(made({"energy.size": [1.0, 1.0, 20.0]}))
-        verdict = next(each for each in said.verdicts if each.condition == "loud end")
+        output = judge(made({"energy.size": [1.0, 1.0, 20.0]}))
+        verdict = next(each for each in output.verdicts if each.condition == "loud end")
         assert verdict.advice == "lower the gain of block 2"
-        assert "loud end" in said.conditions
+        assert "loud end" in output.conditions
     finally:
         del CONDITIONS["loud end"], OWN["loud end"]
 

@@ -18,8 +18,8 @@ CASE = VALIDATION[1]
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
     patient = classifier(CASE, stabilizer=NO_RESIDUAL, positions=("after_embedding",))
-    said = diagnose(patient.model, patient.batch, labels=patient.labels)
-    return said.save(tmp_path_factory.mktemp("page") / "sub" / "doctor.html")
+    output = diagnose(patient.model, patient.batch, labels=patient.labels)
+    return output.save(tmp_path_factory.mktemp("page") / "sub" / "doctor.html")
 
 
 def test_the_page_needs_nothing_but_itself(page):

@@ -43,8 +43,8 @@ def _no_gradients():
 @pytest.mark.parametrize("layer", LAYERS)
 def test_greedy_decoding_with_a_cache_equals_decoding_without(name, layer):
     model = smoothed(name, layer)
-    told = {"output_logits": True, "return_dict_in_generate": True}
-    cached, full = (generate(model, use_cache=each, **told) for each in (True, False))
+    printed = {"output_logits": True, "return_dict_in_generate": True}
+    cached, full = (generate(model, use_cache=each, **printed) for each in (True, False))
     assert torch.equal(cached.sequences, full.sequences)
     torch.testing.assert_close(
         torch.stack(cached.logits), torch.stack(full.logits), rtol=0, atol=1e-5

@@ -18,8 +18,8 @@ from depthpde.pages.svg import drawing, text
 BAD = "<script>alert(1)</script>\x00&\"'"
 
 
-def estimate(mean=1.0, **told):
-    return Estimate(label=told.pop("label", "v"), mean=mean, **told)
+def estimate(mean=1.0, **printed):
+    return Estimate(label=printed.pop("label", "v"), mean=mean, **printed)
 
 
 FIGURES = {

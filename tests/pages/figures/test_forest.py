@@ -8,8 +8,8 @@ from depthpde.pages.figures.forest import Estimate, forest, forests
 from pages.figures.reading import shapes, words
 
 
-def estimate(mean=1.0, **told):
-    return Estimate(label=told.pop("label", "v"), mean=mean, **told)
+def estimate(mean=1.0, **printed):
+    return Estimate(label=printed.pop("label", "v"), mean=mean, **printed)
 
 
 def test_a_better_variant_stands_right_of_a_worse_one():
@@ -50,8 +50,8 @@ def test_a_pair_beyond_the_axis_is_told_by_a_chevron_on_its_side():
 
 
 def test_the_axis_ends_left_of_the_longest_numbers():
-    def ends(**told):
-        drawn = forest([estimate(**told), estimate(low=0.5, high=1.5)])
+    def ends(**printed):
+        drawn = forest([estimate(**printed), estimate(low=0.5, high=1.5)])
         return max(float(x) for x in re.findall(r'<line[^>]* x2="([\d.]+)"', drawn))
 
     short, long = ends(mean=2.3, low=1.7, high=2.9), ends(mean=-27.9, low=-132.7, high=-23.2)

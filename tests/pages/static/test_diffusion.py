@@ -120,12 +120,12 @@ def test_the_energy_by_steps_is_that_of_the_field(ask):
 
 
 def test_schemes_bounds_and_scales_are_the_packages(ask):
-    told = ask(
+    printed = ask(
         "Object.entries(m.SCHEMES).map(([name, { stable, sign, most }]) => "
         "[name, String(stable), String(sign), most])"
     )
-    assert [name for name, *_ in told] == [scheme.value for scheme in Scheme]
-    for name, stable, sign, most in told:
+    assert [name for name, *_ in printed] == [scheme.value for scheme in Scheme]
+    for name, stable, sign, most in printed:
         bounds = ratio_bounds(Scheme(name))
         assert (float(stable.lower()[:8]), float(sign.lower()[:8])) == (bounds.stable, bounds.sign)
         assert most > min(bounds.stable, 1.0), "instability can be seen"

@@ -120,8 +120,8 @@ def test_a_half_written_record_is_listed_and_hides_no_other(results: Path) -> No
 
 def test_a_record_of_another_version_is_listed_as_such(results: Path) -> None:
     folder = some_run(results)
-    said = json.loads((folder / CONFIG).read_text()) | {"format": 99}
-    write_json(folder / CONFIG, said)
+    output = json.loads((folder / CONFIG).read_text()) | {"format": 99}
+    write_json(folder / CONFIG, output)
     (broken,) = Index(results).look(60.0).broken
     assert "must be of format 1, got 99" in broken.reason
 
@@ -413,9 +413,9 @@ def test_several_processes_use_one_index_while_runs_come_and_go(results: Path) -
             (results / folder.name).rename(folder)
             time.sleep(0.002)
     for each in started:
-        said, wrong = each.communicate()
+        output, wrong = each.communicate()
         assert each.returncode == 0, wrong.decode()
-        counts = [int(line) for line in said.split()]
+        counts = [int(line) for line in output.split()]
         assert len(counts) == 5
         assert all(30 <= count <= 36 for count in counts), counts
     assert len(look_once(results).snapshot.entries) == 36
@@ -434,9 +434,9 @@ def test_looking_touches_nothing_but_its_own_folder(results: Path) -> None:
 
 
 def test_progress_is_told_to_the_end(results: Path) -> None:
-    told: list[tuple[int, int]] = []
-    look_once(results, lambda done, of: told.append((done, of)))
-    assert told == [(k, 36) for k in range(1, 37)]
+    printed: list[tuple[int, int]] = []
+    look_once(results, lambda done, of: printed.append((done, of)))
+    assert printed == [(k, 36) for k in range(1, 37)]
 
 
 def test_a_folder_without_runs_gets_no_index_until_the_first_comes(
@@ -458,12 +458,12 @@ def test_curves_and_probes_that_cannot_be_read_are_told(results: Path) -> None:
     (second / RESULT).unlink()
     (second / "probe.json").write_text("[")
     for _ in range(2):  # as it was read, and as it was kept
-        told = {each.path: each.reason for each in look_once(results).unread_parts()}
-        assert set(told) == {
+        printed = {each.path: each.reason for each in look_once(results).unread_parts()}
+        assert set(printed) == {
             Path("runs") / first.name / "metrics.jsonl",
             Path("runs") / second.name / "probe.json",
         }
-        assert not any(str(results) in reason for reason in told.values())
+        assert not any(str(results) in reason for reason in printed.values())
     record = look_once(results).record(first.name)
     assert record is not None
     assert read_validations(record).broken is not None

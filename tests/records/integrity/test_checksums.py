@@ -54,17 +54,17 @@ def test_a_whole_record_is_read_and_says_that_it_is_checked(folder):
 
 
 def test_edited_numbers_are_refused(folder):
-    said = json.loads((folder / "result.json").read_text())
+    output = json.loads((folder / "result.json").read_text())
     for change in ({"seconds": 0.1}, {"update": 5}, {"notes": ["x"]}):
-        write_json(folder / "result.json", said | change)
+        write_json(folder / "result.json", output | change)
         with pytest.raises(ValueError, match=r"checksum.*of, got changed ones; copy"):
             read_record(folder)
 
 
 def test_an_edited_list_of_files_is_refused(folder):
-    said = json.loads((folder / "result.json").read_text())
-    del said["checksums"]["files"]["metrics.jsonl"]
-    write_json(folder / "result.json", said)
+    output = json.loads((folder / "result.json").read_text())
+    del output["checksums"]["files"]["metrics.jsonl"]
+    write_json(folder / "result.json", output)
     with pytest.raises(ValueError, match="got changed ones"):
         read_record(folder)
 

@@ -11,9 +11,9 @@ COUNTS = {"accuracy": 25.65, "correct": 1026, "targets": 4000}
 
 def test_an_edited_accuracy_is_found_by_its_own_counts():
     assert miscounted(COUNTS) == ""
-    told = miscounted(COUNTS | {"accuracy": 95.65})
-    assert "25.65 for 1026 of 4000" in told
-    assert "95.65" in told
+    printed = miscounted(COUNTS | {"accuracy": 95.65})
+    assert "25.65 for 1026 of 4000" in printed
+    assert "95.65" in printed
 
 
 @pytest.mark.parametrize("targets", [1, 3, 48, 4000, 10_000_000])

@@ -40,6 +40,8 @@ def test_gates_pass_above_their_mark_and_wait_where_nothing_was_measured():
 @pytest.mark.parametrize("reached", [59.4, 57.3, math.nan])
 def test_a_gate_that_fails_stops_the_experiment_and_says_which(reached):
     found = {("text", "accuracy"): reached, ("image", "accuracy"): 30.0}
-    with pytest.raises(GateError, match=r"text accuracy.*59\.4 \(a bag of bytes\): FAILED") as told:
+    with pytest.raises(
+        GateError, match=r"text accuracy.*59\.4 \(a bag of bytes\): FAILED"
+    ) as printed:
         pass_gates(PROTOCOL, found)
-    assert "image" not in str(told.value)
+    assert "image" not in str(printed.value)

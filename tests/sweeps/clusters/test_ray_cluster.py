@@ -192,15 +192,15 @@ def test_a_dead_head_ends_the_sweep_with_a_sentence(
             time.sleep(0.1)
         (head,) = cluster.head_node.all_processes["gcs_server"]
         os.kill(head.process.pid, signal.SIGKILL)
-        _, said = child.communicate(timeout=300)
+        _, output = child.communicate(timeout=300)
     finally:
         child.kill()
         cluster.shutdown()
-    assert child.returncode == 1, said
-    (sentence,) = (line for line in said.splitlines() if line.startswith("error: "))
+    assert child.returncode == 1, output
+    (sentence,) = (line for line in output.splitlines() if line.startswith("error: "))
     assert "has not answered for 40 s" in sentence
     assert "then the same command, which goes on" in sentence
-    assert "The program will terminate" not in said
+    assert "The program will terminate" not in output
     tally("Ray: the head killed", 1, "one sentence, exit 1")
 
 

@@ -45,8 +45,8 @@ def book(tmp_path, monkeypatch):
     commands, book = tmp_path / "commands", tmp_path / "book"
     for folder in (commands, book):
         folder.mkdir()
-    said = {"sbatch": SBATCH, "srun": SRUN, "scancel": SCANCEL, "sacct": "#!/bin/bash\n"}
-    for name, text in said.items():
+    output = {"sbatch": SBATCH, "srun": SRUN, "scancel": SCANCEL, "sacct": "#!/bin/bash\n"}
+    for name, text in output.items():
         (commands / name).write_text(text)
         (commands / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{commands}:{os.environ['PATH']}")

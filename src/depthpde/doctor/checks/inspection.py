@@ -32,9 +32,9 @@ def inspect_weights(body: ModelMap) -> list[dict[str, Any]]:
         if any(each in path.lower() for each in ADAPTERS):
             continue
         for name, weight in matrices(module):
-            said = _void(weight, padding.get(weight.data_ptr()))
-            if said is not None:
-                share, what = said
+            emptiness = _void(weight, padding.get(weight.data_ptr()))
+            if emptiness is not None:
+                share, what = emptiness
                 found.append(
                     {
                         "name": f"{path}.{name}".lstrip("."),

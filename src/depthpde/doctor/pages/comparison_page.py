@@ -65,8 +65,8 @@ class ComparedVerdict:
             "not measured" if each is None else f"{each.grade.value} {format_number(each.value)}"
             for each in (self.before, self.after)
         ]
-        said = f"{self.change:<8}{self.shown.threshold.row}: {numbers[0]} → {numbers[1]}"
-        return f"{said}; {self.shown.evidence}"
+        line = f"{self.change:<8}{self.shown.threshold.row}: {numbers[0]} → {numbers[1]}"
+        return f"{line}; {self.shown.evidence}"
 
 
 def render_comparison(

@@ -165,7 +165,7 @@ def trained_model(record: Record) -> Pretrained:
     return MODELS[name].from_pretrained(folder)
 
 
-def stranger(run: RunConfig) -> Pretrained:
+def other_seed(run: RunConfig) -> Pretrained:
     """Return an untrained network of the same config that shares nothing with a run."""
     model = replace(run, seed=run.seed + STRANGER).build()
     assert isinstance(model, Pretrained), "every run builds one of ours"

@@ -270,5 +270,5 @@ def _row(found: tuple[Any, ...], lines: dict[str, Mapping[str, float]]) -> Index
             lines[text] = json.loads(text)
         columns[_TRIVIAL] = lines[text]
         entry = RunEntry(run, *columns)
-    told = tuple((str(name), str(why)) for name, why in json.loads(parts)) if parts else ()
-    return IndexRow(run, signature, entry, reason or "", told)
+    problems = tuple((str(name), str(why)) for name, why in json.loads(parts)) if parts else ()
+    return IndexRow(run, signature, entry, reason or "", problems)

@@ -137,13 +137,13 @@ def false_equivalences(
         seed: Seed of the samples.
     """
     margin = 3 * _error(spreads, n)
-    wrong, told = 0, 0
+    wrong, judged = 0, 0
     for k, sample in enumerate(_samples(shape, spreads, n, draws, seed)):
         sign = 1 if k % 2 else -1
         found = equivalence({task: each + sign * margin for task, each in sample.items()}, margin)
-        told += found is not None
+        judged += found is not None
         wrong += found is not None and found.shown
-    return wrong / told if told else None
+    return wrong / judged if judged else None
 
 
 def shown_at_the_least(

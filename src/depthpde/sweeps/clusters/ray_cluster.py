@@ -145,7 +145,7 @@ class RayCluster:
         run = self._flying.pop(reference)
         errors = self.ray.exceptions
         try:
-            said, files = self.ray.get(reference)
+            answer, files = self.ray.get(reference)
             unpack(files, run_folder(self.folders.results, run))
         except errors.TaskCancelledError:
             return Attempt(run, AttemptEnd.INTERRUPTED, "interrupted")
@@ -155,9 +155,9 @@ class RayCluster:
             return Attempt(run, AttemptEnd.DIED, f"{type(error).__name__}: {_first_line(error)}")
         except OSError as error:
             return Attempt(run, AttemptEnd.FAILED, f"the record cannot be placed: {error}")
-        ended = Attempt(run, AttemptEnd(said["end"]), said["why"])
+        ended = Attempt(run, AttemptEnd(answer["end"]), answer["why"])
         if files and ended.end is AttemptEnd.RECORDED:
-            self._on(said["node"], forget, self.token, run)
+            self._on(answer["node"], forget, self.token, run)
         return ended
 
     def _ask_what_is_held(self) -> dict[str, tuple[str, int]]:

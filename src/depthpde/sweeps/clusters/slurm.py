@@ -163,9 +163,9 @@ class Slurm:
         """Say how a run ended; None while nobody can know."""
         # a local job is this process's child: it has ended when its process has, not its run
         if submitted.ending.exists() and (self._queued or submitted.job.done()):
-            said = read_json(submitted.ending)
+            answer = read_json(submitted.ending)
             submitted.ending.unlink()
-            ended = Attempt(run, AttemptEnd(said["end"]), str(said["why"]))
+            ended = Attempt(run, AttemptEnd(answer["end"]), str(answer["why"]))
             if ended.end is AttemptEnd.INTERRUPTED and self._stopped is None:
                 # requeued by hand, it would run beside its successor
                 submitted.job.cancel(check=False)

@@ -65,15 +65,15 @@ def test_a_fork_after_use_computes_with_threads_of_its_own():
 def test_two_processes_compile_at_once_and_say_so_in_one_line_each(tmp_path):
     both = [run(FIRST_USE, NUMBA_CACHE_DIR=str(tmp_path)) for _ in range(2)]
     for each in both:
-        out, said = each.communicate(timeout=300)
-        assert each.returncode == 0, said
+        out, output = each.communicate(timeout=300)
+        assert each.returncode == 0, output
         assert float(out) == 600 * 64
-        assert said.count("\n") == 1
-        assert "compiling" in said
-        assert 0.0 < float(re.search(r"took ([\d.]+) s$", said.strip())[1]) < 300
+        assert output.count("\n") == 1
+        assert "compiling" in output
+        assert 0.0 < float(re.search(r"took ([\d.]+) s$", output.strip())[1]) < 300
     again = run(FIRST_USE, NUMBA_CACHE_DIR=str(tmp_path))
-    out, said = again.communicate(timeout=300)
-    assert (float(out), said) == (600 * 64, "")
+    out, output = again.communicate(timeout=300)
+    assert (float(out), output) == (600 * 64, "")
 
 
 def test_a_kernel_is_compiled_where_no_folder_can_be_written(monkeypatch, capsys):
@@ -94,9 +94,9 @@ def test_a_kernel_is_compiled_where_no_folder_can_be_written(monkeypatch, capsys
 def test_a_folder_that_cannot_be_made_is_done_without(tmp_path):
     taken = tmp_path / "file"
     taken.write_text("")  # nobody, not even root, can write into it as a folder
-    out, said = run(FIRST_USE, NUMBA_CACHE_DIR=str(taken / "cache")).communicate(timeout=300)
+    out, output = run(FIRST_USE, NUMBA_CACHE_DIR=str(taken / "cache")).communicate(timeout=300)
     assert float(out) == 600 * 64
-    assert "Error" not in said  # another folder, or none, does as well
+    assert "Error" not in output  # another folder, or none, does as well
     assert taken.read_text() == ""
 
 
