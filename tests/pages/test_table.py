@@ -36,6 +36,12 @@ def test_a_short_table_leaves_out_notes_and_never_warnings():
     assert "Warning: few seeds" in table.markdown(notes=False)
 
 
+def test_a_short_table_says_in_its_first_head_what_its_title_ends_with():
+    table = Table(title="grid · tasks · 6 paired seeds", heads=("", "x"), rows=())
+    assert table.markdown(notes=False).startswith("| 6 paired seeds | x |")
+    assert table.markdown().startswith("**grid · tasks · 6 paired seeds**")
+
+
 def test_a_spreadsheet_sees_no_formula():
     table = Table(title="", heads=("", "x"), rows=((TableEntry("=1+1"), TableEntry("@cmd")),))
     assert table.csv() == ",x\n'=1+1,'@cmd\n"

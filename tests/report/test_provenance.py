@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 from depthpde.records.evidence import gather
 from depthpde.records.results import read_results
@@ -42,9 +43,19 @@ def test_environments_are_named_once_each_and_an_unknown_one_says_so(results):
     (first / "environment.json").write_text(json.dumps({"dirty": True}))
     found, evidence = read(results)
     environments = list_environments(found.records)
-    assert list(environments) == ["E1", "E2"]
+    assert len(environments) == 2
     words = " | ".join(environments.values())
     assert "commit 0123456789ab; depthpde 0.1, python 3.11.2, torch 2.13.0; A CPU" in words
     assert "commit unknown with changes; unknown versions; unknown machine" in words
     named = {row.environment for row in run_rows(evidence, environments)}
-    assert named == {"E1", "E2"}
+    assert named == set(environments)
+
+
+def test_a_record_that_is_added_renames_no_environment(results):
+    found, _ = read(results)
+    before = list_environments(found.records)
+    record = next(iter(found.records.values()))
+    newer = replace(record, environment={"commit": "0" * 40})
+    after = list_environments({**found.records, "newer": newer})
+    assert len(after) == len(before) + 1
+    assert before.items() <= after.items()

@@ -53,14 +53,18 @@ class Table:
         """Write the table as GitHub's Markdown; warnings are never left out.
 
         Args:
-            notes: Write the notes below the table.
+            notes: Write the title above and the notes below the table; without them the empty
+                first head holds what the title ends with, such as ``6 paired seeds``.
         """
         heads = [_markdown(each) for each in self.heads]
+        if not notes:
+            heads[0] = heads[0] or _markdown(self.title.rpartition(" · ")[2])
         rows = [[_markdown(entry.text, entry.strong) for entry in row] for row in self.rows]
         rule = ["---"] + ["--:"] * (len(heads) - 1)
         lines = ["| " + " | ".join(line) + " |" for line in (heads, rule, *rows)]
         below = [*(self.notes if notes else ()), *self._warned()]
-        parts = [f"**{_markdown(self.title)}**", "\n".join(lines), *map(_markdown, below)]
+        above = [f"**{_markdown(self.title)}**"] if notes else []
+        parts = [*above, "\n".join(lines), *map(_markdown, below)]
         return "\n\n".join(parts) + "\n"
 
     def latex(self) -> str:

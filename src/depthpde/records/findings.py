@@ -152,7 +152,7 @@ def rows_markdown(rows: Sequence[Mapping[str, Any]]) -> str:
     names = list(dict.fromkeys(name for row in rows for name in row))
     cells = [[_cell(row.get(name)) for name in names] for row in rows]
     columns = list(zip(*cells, strict=True))
-    sides = ["--:" if all(map(_NUMBER.match, each)) else "---" for each in columns]
+    sides = ["--:" if any(each) and all(map(_NUMBER.match, each)) else "---" for each in columns]
     return "\n".join(_row(line) for line in [names, sides, *cells])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -59,9 +60,15 @@ def run_rows(evidence: Evidence, environments: Mapping[str, str]) -> list[RunRow
 
 
 def list_environments(records: Mapping[str, Record]) -> dict[str, str]:
-    """Name the different environments of some runs: E1, E2 … → versions, commit, machine."""
-    words = dict.fromkeys(_environment(record) for _, record in sorted(records.items()))
-    return {f"E{index}": each for index, each in enumerate(sorted(words), start=1)}
+    """Name the different environments of some runs → versions, commit, machine.
+
+    A name is E and the first digits of the SHA-256 of what it names, so that records that are
+    added later rename nothing.
+    """
+    words = sorted({_environment(record) for record in records.values()})
+    digests = [hashlib.sha256(each.encode()).hexdigest() for each in words]
+    digits = next(n for n in range(3, 65) if len({each[:n] for each in digests}) == len(words))
+    return {f"E{digest[:digits]}": each for digest, each in zip(digests, words, strict=True)}
 
 
 def _row(
