@@ -5,6 +5,9 @@ import signal
 import sys
 
 os.environ.setdefault("TRITON_INTERPRET", "1")
+# Some virtual machines announce AMX and do not carry it: torch's 16-bit products then die of an
+# illegal instruction. Everything below AMX is allowed; child processes inherit it.
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as under `pytest … &`; children inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,4 +1,4 @@
-"""Beside the claims: what layers became, where diffusion went, and how far one task decides."""
+"""Beside the claims: what layers learned, where diffusion was placed, how far one task decides."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from depthpde.papers.extra_tables import became, extra_tables, left_out, went
+from depthpde.papers.extra_tables import extra_tables, learned_placement, learned_values, left_out
 from depthpde.records.evidence import Evidence, over_all
 from depthpde.records.record import Record
 
@@ -34,7 +34,7 @@ def printed(runs):
 
 
 def test_a_layer_is_told_by_its_ratios_and_by_what_it_keeps(evidence):
-    rows = {row["variant"]: row for row in became(evidence)}
+    rows = {row["variant"]: row for row in learned_values(evidence)}
     assert list(rows) == ["after embedding", "after attention"]  # one learned layer each
     row = rows["after embedding"]
     records = evidence.records("after_embedding")
@@ -56,7 +56,7 @@ def test_a_mix_tells_the_weight_of_every_scale_in_the_order_of_its_config():
         "mixed": one("mixed", mixed, ratios=ratios, weights=weights),
         "single": one("single", {"kind": "diffusion"}, ratios={f"{STEM}.free": [0.2]}),
     }
-    rows = became(printed(runs))
+    rows = learned_values(printed(runs))
     assert rows[0]["weights"] == "slow 0.25, fast 0.75"
     assert rows[0]["ratio"] == "0.200"
     assert rows[1]["weights"] == ""
@@ -65,7 +65,7 @@ def test_a_mix_tells_the_weight_of_every_scale_in_the_order_of_its_config():
 def test_scales_without_a_name_are_told_by_their_steps():
     mixed = {"kind": "multiscale", "scales": [{"steps": 2}, {"steps": 8}]}
     run = one("m", mixed, ratios={f"{STEM}.members.0.free": [0.1]}, weights={STEM: [0.5, 0.5]})
-    assert became(printed({"m": run}))[0]["weights"] == "2 steps 0.50, 8 steps 0.50"
+    assert learned_values(printed({"m": run}))[0]["weights"] == "2 steps 0.50, 8 steps 0.50"
 
 
 def test_where_diffusion_went_is_told_by_position_the_largest_first():
@@ -75,7 +75,7 @@ def test_where_diffusion_went_is_told_by_position_the_largest_first():
         "encoder.blocks.1.placed.layers.in_heads.layer.free": [0.2],
     }
     run = one("all", "diffusion", ("after_embedding", "in_heads"), ratios=ratios)
-    rows = went(printed({"all": run}))
+    rows = learned_placement(printed({"all": run}))
     assert [row["position"] for row in rows] == ["in heads", "after embedding"]
     assert rows[0] == {
         "variant": "all",
@@ -117,4 +117,4 @@ def test_nothing_is_shown_of_nothing():
 @pytest.mark.parametrize("weights", [None, {STEM: "none"}])
 def test_weights_that_cannot_be_read_are_left_out(weights):
     run = one("m", {"kind": "multiscale"}, ratios={f"{STEM}.free": [0.1]}, weights=weights)
-    assert "weights" not in became(printed({"m": run}))[0]
+    assert "weights" not in learned_values(printed({"m": run}))[0]

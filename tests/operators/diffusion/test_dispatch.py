@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 import torch
 from hypothesis import given
@@ -63,3 +66,16 @@ def test_mass_is_kept_and_the_range_never_grows(batch, length, dim, steps, ratio
     torch.testing.assert_close(out.sum(1), u.sum(1), rtol=0, atol=1e-11)
     assert out.max() <= u.max() + 1e-12
     assert out.min() >= u.min() - 1e-12
+
+
+def test_the_first_call_of_a_process_may_be_a_compiled_one():
+    code = (
+        "import torch, depthpde as dp\n"
+        "u = torch.randn(2, 16, 8)\n"
+        "for scheme in ('explicit', 'backward_euler', 'exact'):\n"
+        "    layer = dp.Diffusion(8, scheme=scheme)\n"
+        "    whole = torch.compile(layer, fullgraph=True, backend='eager')\n"
+        "    print(torch.allclose(whole(u), layer(u), atol=1e-6))\n"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert found.stdout.split() == ["True"] * 3, found.stderr

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from importlib import import_module
 
 import torch
 from torch import Tensor
@@ -214,22 +213,26 @@ def check_problem(problem: Problem, u: Field) -> None:
         )
 
 
-_MODULES = {
-    Method.FUSED: "depthpde.operators.diffusion.fused",
-    Method.IMPLICIT: "depthpde.operators.diffusion.implicit",
-    Method.SPECTRAL: "depthpde.operators.diffusion.spectral",
-    Method.TRITON: "depthpde.operators.diffusion.triton",
-}
-"""Paths that are imported when they are first used."""
-
-_PATHS: dict[Method, Evolve] = {
-    Method.REFERENCE: reference.evolve,
-    Method.STENCIL: stencil.evolve,
-}
-"""The paths that were used so far; the others are imported when they are."""
-
-
 def _path(method: Method) -> Evolve:
-    if method not in _PATHS:
-        _PATHS[method] = import_module(_MODULES[method]).evolve
-    return _PATHS[method]
+    """Return the code of a method, imported when it is first used.
+
+    Import statements, one by one: torch.compile follows them, but breaks its graph at
+    ``importlib.import_module``, which a fresh process would meet in its first compiled call.
+    """
+    if method is Method.FUSED:
+        from depthpde.operators.diffusion import fused
+
+        return fused.evolve
+    if method is Method.IMPLICIT:
+        from depthpde.operators.diffusion import implicit
+
+        return implicit.evolve
+    if method is Method.SPECTRAL:
+        from depthpde.operators.diffusion import spectral
+
+        return spectral.evolve
+    if method is Method.TRITON:
+        from depthpde.operators.diffusion import triton
+
+        return triton.evolve
+    return reference.evolve if method is Method.REFERENCE else stencil.evolve
