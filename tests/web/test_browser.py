@@ -204,7 +204,7 @@ def test_names_of_trivial_lines_that_are_close_do_not_touch(
         visitor.open(f"{site.address}/run/{run}")
         settle(visitor, f"/run/{run}")
         boxes = visitor.ask(
-            "[...document.querySelectorAll('.plot .level + text')].map((each) => "
+            "[...document.querySelectorAll('.plot .level-name')].map((each) => "
             "each.getBoundingClientRect()).map((b) => [b.left, b.right, b.top, b.bottom])"
         )
     assert len(boxes) == 4

@@ -70,8 +70,10 @@ def causal_conv1d(
     field = x if initial_states is None else torch.cat((initial_states.to(x.dtype), x), dim=2)
     edges = None if seq_idx is None else seq_idx[:, 1:] == seq_idx[:, :-1]
     fused = field.is_cpu and field.dtype is not torch.float64 and is_plain_call()
-    run = _Convolution.apply if fused else _composite
-    out = run(field.mT, weight, bias, edges, activation is not None)
+    # contiguous here, not inside the node: what it saves must be what it was given, or a second
+    # derivative would not reach the field
+    run, sites = (_Convolution.apply, field.mT.contiguous()) if fused else (_composite, field.mT)
+    out = run(sites, weight, bias, edges, activation is not None)
     out = (out if initial_states is None else out[:, past:]).mT
     if not return_final_states:
         return out
@@ -99,7 +101,6 @@ class _Convolution(torch.autograd.Function):
         ctx: Any, u: Tensor, weight: Tensor, bias: Tensor | None, edges: Tensor | None, silu: bool
     ) -> Tensor:
         """Filter, add, activate."""
-        u = u.contiguous()
         ctx.save_for_backward(u, weight, bias, edges)
         ctx.silu, out, chunk = silu, torch.empty_like(u), tile_length(*u.shape[:2])
         launch(
