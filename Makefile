@@ -54,7 +54,7 @@ test: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m 'not drill' --durations 25 --durations-min 4 --numprocesses $(WORKERS) --dist worksteal
 
 drills: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m drill --numprocesses $(WORKERS) --dist loadfile --table docs/reliability.md
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m drill --numprocesses $(WORKERS) --dist loadfile --table=docs/reliability.md tests
 
 lint: $(READY)
 	$(BIN)/ruff format --check .
