@@ -1,7 +1,7 @@
 """The table of what the drills tried and what held, made by runs of them.
 
-A drill reports with the fixture `tally`; `pytest -m drill --table docs/reliability.md` writes the
-rows between the marks of that page once all drills have ended. Each row names the file of tests
+A drill reports with the fixture `tally`; `pytest -m drill --table=docs/reliability.md tests` writes
+the rows between the marks of that page once all drills have ended. Each row names the file of tests
 that made it and the day: a run replaces the rows of the files it ran, and keeps the others with
 their own day. A drill that failed stands there as failed, one that could not be made here as not
 tried, with its reason.
