@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import subprocess
+import tempfile
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -25,10 +27,17 @@ RUNS = 3
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory):
+def place():
+    """Make folders of short names: Ray's sockets have 107 bytes, and pytest's workers take 40."""
     if absent():
         pytest.skip(absent())
-    return tmp_path_factory
+    with tempfile.TemporaryDirectory(prefix="hosts", ignore_cleanup_errors=True) as folder:
+
+        def made(name):
+            (Path(folder) / name).mkdir()
+            return Path(folder) / name
+
+        yield made
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +51,7 @@ def runs():
 @pytest.fixture(scope="module")
 def pool(place, runs, prepared):
     """Compute the same runs by the pool of this machine."""
-    results = place.mktemp("pool")
+    results = place("pool")
     assert sweep(runs, Pool(Folders(results, None, prepared), 1), results).recorded == RUNS
     return results
 
@@ -81,7 +90,7 @@ def finish(sweeping, runs):
 
 @pytest.mark.drill
 def test_a_raylet_that_is_killed_costs_nothing_but_time(place, runs, prepared, pool, tally):
-    with Hosts(place.mktemp("raylet")) as hosts:
+    with Hosts(place("raylet")) as hosts:
         hosts.start_head()
         hosts.start_node()
         sweeping = hosts.sweep(runs, prepared)
@@ -98,7 +107,7 @@ def test_a_raylet_that_is_killed_costs_nothing_but_time(place, runs, prepared, p
 
 @pytest.mark.drill
 def test_a_cable_cut_for_half_a_minute_loses_no_record(place, runs, prepared, pool, tally):
-    with Hosts(place.mktemp("cable")) as hosts:
+    with Hosts(place("cable")) as hosts:
         hosts.start_head()
         hosts.start_node()
         sweeping = hosts.sweep(runs, prepared)
@@ -119,7 +128,7 @@ def test_a_cable_cut_for_half_a_minute_loses_no_record(place, runs, prepared, po
 def test_a_head_that_is_killed_ends_the_sweep_and_the_same_command_goes_on(
     place, runs, prepared, pool, tally
 ):
-    with Hosts(place.mktemp("head")) as hosts:
+    with Hosts(place("head")) as hosts:
         hosts.start_head()
         hosts.start_node()
         sweeping = hosts.sweep(runs, prepared)
