@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import shutil
 import signal
 import subprocess
@@ -41,6 +42,14 @@ sys.exit(outcome.exit_code)
 """
 
 
+JOINED = """
+import logging, sys, time, ray
+ray.init(address=sys.argv[1], logging_level=logging.ERROR, log_to_driver=False)
+while ray.cluster_resources().get("CPU", 0) < 2:
+    time.sleep(0.2)
+"""
+
+
 def absent() -> str:
     """Say what two hosts lack here; empty where they can be made."""
     if os.getuid() != 0:
@@ -65,7 +74,9 @@ class Hosts:
         self.place, self.results = place, place / "results"
         self.names = {each: f"dp{os.getpid()}{each}" for each in "ab"}
         self.address = f"{NETWORK}.1:{PORT}"
+        self.token = secrets.token_hex(32)  # a home with a token makes Ray ask for one
         self._started: list[subprocess.Popen[bytes]] = []
+        self._last = ""
 
     def __enter__(self) -> Self:
         self.results.mkdir(parents=True)
@@ -101,9 +112,16 @@ class Hosts:
         self._until(lambda: self._healthy(), "the head does not answer")
 
     def start_node(self) -> None:
-        """Start a node with one core on host b, and wait until its raylet runs."""
+        """Start a node with one core on host b, and wait until the head counts both."""
         self._node("b", "--address", self.address)
-        self._until(lambda: bool(self.pids("b", "raylet")), "no raylet on host b")
+        command = [sys.executable, "-c", JOINED, self.address]
+        subprocess.run(
+            ["ip", "netns", "exec", self.names["a"], *command],
+            env=self._environment("a"),
+            check=True,
+            capture_output=True,
+            timeout=120,
+        )
 
     def sweep(self, runs: Sequence[RunConfig], prepared: Path) -> subprocess.Popen[str]:
         """Start a sweep on host a."""
@@ -204,6 +222,7 @@ class Hosts:
         own = {
             "XDG_CACHE_HOME": str(self.place / host / "cache"), "RAY_USAGE_STATS_ENABLED": "0",
             "OMP_NUM_THREADS": "1", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+            "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": self.token,
         }  # fmt: skip
         return {**os.environ, **own}
 
@@ -217,8 +236,12 @@ class Hosts:
             self.address,
         ]
         asked: Any = subprocess.run(
-            ["ip", "netns", "exec", self.names["a"], *command], capture_output=True, timeout=60
+            ["ip", "netns", "exec", self.names["a"], *command],
+            env=self._environment("a"),
+            capture_output=True,
+            timeout=60,
         )
+        self._last = asked.stderr.decode(errors="replace")[-1500:]
         return bool(asked.returncode == 0)
 
     def _until(self, holds: Callable[[], bool], otherwise: str) -> None:
@@ -228,7 +251,7 @@ class Hosts:
                 return
             time.sleep(0.5)
         logs = "".join(each.read_text()[-1500:] for each in self.place.glob("*.log"))
-        raise RuntimeError(f"{otherwise}:\n{logs}")
+        raise RuntimeError(f"{otherwise}:\n{logs}\n{self._last}")
 
 
 def _ip(*words: str) -> None:

@@ -8,12 +8,19 @@ import select
 import socket
 import subprocess
 import sys
+import tempfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Literal
 
 IMPORT = 60.0
 """Seconds that importing Ray may take."""
 _ASK = "from ray.scripts.scripts import main; print('imported', flush=True); main()"
+_TOKEN = (
+    "`--ray` must be a cluster that lets this sweep in, but {} asks for a token; copy "
+    "~/.ray/auth_token of its head to this host and the others, and set RAY_AUTH_MODE=token"
+)
 PATIENCE = 3.0, 7.0
 """Seconds that a host is given to accept a connection, and a cluster to say that it is healthy."""
 
@@ -42,12 +49,15 @@ def connect(address: str) -> Any:
         ray.init(address=address, **quiet)
         return ray
     note = Path(os.environ.get("RAY_TMPDIR", "/tmp")) / "ray" / "ray_current_cluster"
-    try:
-        if note.exists() and not _healthy(None):  # left behind by a cluster that was killed
-            raise ConnectionError(f"{note} names a cluster that does not answer")
-        ray.init(address="auto", **quiet)
-    except ConnectionError:
+    health = _health(None) if note.exists() else "silent"  # a cluster that was killed leaves a note
+    if health == "token":  # Ray shows this machine's own token to this machine's cluster by itself
+        health = _health(None, {"RAY_AUTH_MODE": "token"})
+        if health != "fine":
+            raise ConnectionError(_TOKEN.format("this machine's cluster"))
+    if health == "silent":
         ray.init(address="local", include_dashboard=False, **quiet)
+    else:
+        ray.init(address="auto", **quiet)
     return ray
 
 
@@ -62,8 +72,12 @@ def _check_answers(address: str) -> None:
         socket.create_connection((host, int(port)), timeout=PATIENCE[0]).close()
     except OSError as error:
         problem = str(error)
-    if not problem and not address.startswith("ray://") and not _healthy(address):
-        problem = "something listens there, but no Ray cluster of this version answers"
+    if not problem and not address.startswith("ray://"):
+        health = _health(address)
+        if health == "token":
+            raise ConnectionError(_TOKEN.format(address))
+        if health == "silent":
+            problem = "something listens there, but no Ray cluster of this version answers"
     if problem:
         raise ConnectionError(
             f"`--ray` must be a cluster that answers, got {address} ({problem}); start one with "
@@ -71,20 +85,36 @@ def _check_answers(address: str) -> None:
         )
 
 
-def _healthy(address: str | None) -> bool:
+def _health(
+    address: str | None, more: Mapping[str, str] = MappingProxyType({})
+) -> Literal["fine", "token", "silent"]:
     """Ask a cluster whether it is there, in a process that can be given up.
 
     On a busy machine importing Ray takes longer than any answer of a cluster, so the time of the
     answer counts from when that is done.
+
+    Args:
+        address: Of its head; None for this machine's cluster.
+        more: Variables of the environment to ask with.
+
+    Returns:
+        ``token`` where a cluster answers that it wants a token, and got none or another one.
     """
     words = ["--address", address] if address else []
     command = [sys.executable, "-c", _ASK, "health-check", *words]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as asked:
+    pipe, environment = subprocess.PIPE, {**os.environ, **more}
+    with (
+        tempfile.TemporaryFile() as errors,
+        subprocess.Popen(command, stdout=pipe, stderr=errors, env=environment) as asked,
+    ):
         assert asked.stdout is not None
         try:
             ready, _, _ = select.select([asked.stdout], [], [], IMPORT)
-            return bool(ready) and asked.wait(PATIENCE[1]) == 0
+            if ready and asked.wait(PATIENCE[1]) == 0:
+                return "fine"
         except subprocess.TimeoutExpired:
-            return False
+            pass
         finally:
             asked.kill()
+        errors.seek(0)
+        return "token" if b"AuthenticationError" in errors.read() else "silent"
