@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -71,3 +74,21 @@ def test_the_page_has_a_row_of_every_drill_and_names_no_test_that_is_not_there()
     functions = set(re.findall(r"`(test_\w+)`", page))
     everything = "\n".join(tests.values())
     assert {each for each in functions if f"def {each}(" not in everything} == set()
+
+
+def test_the_command_of_make_drills_is_one_that_pytest_takes(tmp_path):
+    printed = subprocess.run(["make", "-n", "drills"], cwd=ROOT, capture_output=True, text=True)
+    (line,) = (each for each in printed.stdout.splitlines() if "-m pytest" in each)
+    words = shlex.split(line)
+    words = words[words.index("-m") :]
+    page = tmp_path / "page.md"
+    page.write_text((ROOT / "docs" / "reliability.md").read_text())
+    words = [each.replace("docs/reliability.md", str(page)) for each in words]
+    words[words.index("--numprocesses") + 1] = "0"
+    assert str(page) in " ".join(words)
+    done = subprocess.run(
+        [sys.executable, *words, "--collect-only"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout[-1500:] + done.stderr[-1500:]
+    assert done.stdout.count("::test_") >= 30
+    assert page.read_text() == (ROOT / "docs" / "reliability.md").read_text()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import getpass
 import os
 import shutil
 import socket
@@ -88,6 +89,7 @@ def _daemons(place: Path) -> Iterator[None]:
         _until_idle(place)
         yield
     finally:
+        _end_jobs()
         for process in reversed(started):
             process.terminate()
         for process in reversed(started):
@@ -104,6 +106,15 @@ def _daemons(place: Path) -> Iterator[None]:
 def ask(*command: str) -> str:
     """Run one of SLURM's commands and return what it prints."""
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout
+
+
+def _end_jobs() -> None:
+    """Cancel what is left and wait until it has ended: without daemons nobody would end it."""
+    with suppress(subprocess.SubprocessError, OSError):
+        ask("scancel", "--quiet", "--user", getpass.getuser())
+        end = time.monotonic() + 60
+        while ask("squeue", "--noheader") and time.monotonic() < end:
+            time.sleep(0.5)
 
 
 def _start(command: list[str], log: Path) -> subprocess.Popen[bytes]:
