@@ -33,10 +33,11 @@ def _reference(q, k, v, mask, causal) -> Tensor:
     return F.scaled_dot_product_attention(q, k, v, attn_mask=seen, is_causal=causal)
 
 
+@pytest.mark.parametrize("registers", [1, 2, 3])
 @pytest.mark.parametrize("case", ["plain", "causal", "masked", "cross", "one tile", "long"])
-def test_value_and_gradients_are_those_of_the_definition_in_double_precision(case):
+def test_value_and_gradients_are_those_of_the_definition_in_double_precision(case, registers):
     sizes = {"cross": {"keys": 23}, "one tile": {"length": 2 * fused.FLOATS}, "long": {"keys": 700}}
-    q, k, v = _fields(**sizes.get(case, {}))
+    q, k, v = _fields(head_dim=registers * fused.FLOATS, **sizes.get(case, {}))
     mask = _mask(3, k.shape[2]) if case == "masked" else None
     assert supports(q, k, mask, causal=case == "causal")
     out = fused_attention(q, k, v, mask, causal=case == "causal")
@@ -102,6 +103,11 @@ def test_a_frozen_key_gets_no_gradient_and_the_others_theirs():
     q, k, v = _fields()
     out = fused_attention(q, k.detach(), v, None, causal=False)
     assert all(each is not None for each in torch.autograd.grad(out.sum(), (q, v)))
+
+
+def test_a_head_of_sixteen_features_is_done_on_every_processor():
+    q, k, _ = _fields(head_dim=16)
+    assert supports(q, k, None, causal=False)
 
 
 @pytest.mark.parametrize(
