@@ -5,8 +5,10 @@ BIN := $(VENV)/bin
 CORE := $(VENV)/.core
 READY := $(VENV)/.ready
 SITE := $(VENV)/.site
-LOCKED := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+# Modules are compiled when they are first imported: all of sympy and torch at once would be half of the set-up.
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+LOCKED := $(INSTALL) --require-hashes --no-deps
+PIP := $(INSTALL) --constraint constraints.txt
 WORKERS ?= $(shell nproc 2>/dev/null || echo 2)
 
 .PHONY: help demo check test drills docs lint types bench results clean
