@@ -66,6 +66,7 @@ def render_page(report: ComparisonReport, seen: PretrainedLook) -> str:
         report=report,
         title=title(report),
         headline=headline(report),
+        seeds=counted(report.pairs, "paired seed"),
         steps=NEXT,
         curves=Markup(curves_figure(report, width=560.0)),
         forest=Markup(gains_figure(report)),

@@ -42,16 +42,24 @@ class MiniLM(nn.Module):
         )
         self.encoder = nn.TransformerEncoder(block, BLOCKS, enable_nested_tensor=False)
 
-    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        position_ids: Tensor | None = None,
+    ) -> Tensor:
         """Return the field, [batch, length, 384].
 
         Args:
             input_ids: [batch, length].
-            attention_mask: True = real token.
+            attention_mask: The same shape, True = real token; None: every token is.
+            position_ids: The same shape; give them with padding on the left, which is no site.
         """
-        here = torch.arange(input_ids.shape[1], device=input_ids.device)
-        u = self.norm(self.words(input_ids) + self.sites(here) + self.kinds.weight[0])
-        return self.encoder(u, src_key_padding_mask=~attention_mask.bool())
+        if position_ids is None:
+            position_ids = torch.arange(input_ids.shape[1], device=input_ids.device)
+        u = self.norm(self.words(input_ids) + self.sites(position_ids) + self.kinds.weight[0])
+        padding = None if attention_mask is None else ~attention_mask.bool()
+        return self.encoder(u, src_key_padding_mask=padding)
 
 
 def find_files() -> Path | None:
