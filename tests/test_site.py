@@ -76,8 +76,9 @@ def test_a_linked_file_is_laid_beside_the_pages(tmp_path, monkeypatch):
 
 def test_formulas_become_mathml_and_code_stays():
     pytest.importorskip("latex2mathml")
-    text = site.to_mathml("$$r \\le 1$$ and $u_i$, costs `$5` or\n```sh\necho $HOME $USER\n```\n")
+    text = site.to_mathml("$$r \\le 1$$\n$u_i$ costs `$5` or\n```sh\necho $HOME $USER\n```\n")
     assert text.count("<math") == 2
+    assert not re.search(r"^<math", text, re.M), "Markdown ends a paragraph there"
     assert 'display="block"' in text
     assert "`$5`" in text
     assert "echo $HOME $USER" in text
@@ -93,6 +94,9 @@ def test_examples_of_docstrings_become_code_blocks():
     fence = tool("doctest_blocks").fence
     assert fence("Say.\n\n>>> 1 + 1\n2\n\nEnd.") == "Say.\n\n```pycon\n>>> 1 + 1\n2\n```\n\nEnd."
     assert fence("no example") == "no example"
+    assert fence("Say.\n\n    >>> 1\n    1\n") == "Say.\n\n```pycon\n>>> 1\n1\n```\n"
+    section = "Say.\n\nExample:\n    >>> 1\n    1\n"
+    assert fence(section) == "Say.\n\nExample:\n    ```pycon\n    >>> 1\n    1\n    ```\n"
 
 
 READ = re.compile(r"os\.environ(?:\.get\(|\.setdefault\(|\[)\s*(\"\w+\"|[A-Z]+)")

@@ -87,7 +87,7 @@ def to_mathml(text: str) -> str:
         return f"\n\n<div class='formula'>{convert(found[1].strip(), display='block')}</div>\n\n"
 
     def inline(found: re.Match[str]) -> str:
-        return convert(found[1])
+        return f"<span>{convert(found[1])}</span>"  # a line that begins with <math> is a block
 
     parts = CODE.split(text)
     for at in range(0, len(parts), 2):  # the odd ones are code

@@ -10,12 +10,15 @@ Markdown reads a line that begins with `>>>` as a quotation in a quotation.
 from __future__ import annotations
 
 import re
+import textwrap
 from typing import Any
 
 import griffe
 
-EXAMPLE = re.compile(r"^(?P<indent> *)>>> .*(?:\n(?! *\n| *$).*)*", re.M)
-"""From a prompt to the next empty line."""
+EXAMPLE = re.compile(
+    r"(?P<section>^ *\w[\w ]*:\n+)?(?P<code>^(?P<indent> *)>>> .*(?:\n(?! *\n| *$).*)*)", re.M
+)
+"""From a prompt to the next empty line; below `Example:` it belongs to that section."""
 
 
 def fence(text: str) -> str:
@@ -24,8 +27,10 @@ def fence(text: str) -> str:
 
 
 def _fenced(found: re.Match[str]) -> str:
-    indent = found["indent"]
-    return f"{indent}```pycon\n{found[0]}\n{indent}```"
+    section, code, indent = found["section"] or "", found["code"], found["indent"]
+    if not section:  # indented text is a code block already, and a fence would stand in it
+        code, indent = textwrap.dedent(code), ""
+    return f"{section}{indent}```pycon\n{code}\n{indent}```"
 
 
 class DoctestBlocks(griffe.Extension):
