@@ -230,6 +230,7 @@ def test_a_terminated_command_exits_with_143_and_too_little_memory_is_told(monke
             "`--python` must name a function as module:function or file.py:function",
         ),
         ("doctor --python ..:x", "`--python` must name a function as module:function"),
+        ("doctor --python json:load_", "json has no function 'load_'; did you mean 'load'?"),
         ("doctor --checkpoint deep", "config.json must be JSON"),
     ],
 )

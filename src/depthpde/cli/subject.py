@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from depthpde.errors import import_optional
+from depthpde.errors import import_optional, nearest
 from depthpde.files import read_json, read_plain
 
 if TYPE_CHECKING:
@@ -136,11 +136,17 @@ def from_python(name: str) -> tuple[nn.Module, Any]:
         folder, module_name = file.resolve().parent, file.stem
     sys.path.insert(0, str(folder))
     try:
-        build = getattr(import_module(module_name), function_name)
+        module = import_module(module_name)
     except (ImportError, AttributeError, TypeError, ValueError) as error:
         raise ValueError(f"{wanted}: {error}") from error
     finally:
         sys.path.pop(0)
+    if not callable(build := getattr(module, function_name, None)):
+        near = nearest(
+            function_name, (name for name in vars(module) if callable(getattr(module, name)))
+        )
+        hint = "" if near is None else f"; did you mean {near!r}?"
+        raise ValueError(f"{wanted}: {module_name} has no function {function_name!r}{hint}")
     try:
         inspect.signature(build).bind()
     except TypeError as error:

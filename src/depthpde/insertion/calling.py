@@ -25,6 +25,10 @@ def quiet(model: nn.Module) -> Iterator[None]:
             module.training = mode
 
 
+class CallError(ValueError):
+    """A model cannot be called with what it was given."""
+
+
 def call_model(
     model: nn.Module,
     args: tuple[Any, ...],
@@ -50,7 +54,7 @@ def call_model(
         raise
     except Exception as error:
         why = next((line for line in str(error).splitlines() if line.strip()), "no reason")
-        raise ValueError(
+        raise CallError(
             f"`{name}` must be something {type(model).__name__} can be called with, got "
             f"{type(error).__name__} from its forward: {why.strip()}; call the model with the "
             "same arguments yourself first"

@@ -15,7 +15,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from depthpde.insertion.calling import call_model, quiet
+from depthpde.insertion.calling import CallError, call_model, quiet
 from depthpde.insertion.example import examples
 from depthpde.insertion.families.arguments import argument_roles
 from depthpde.insertion.family import (
@@ -53,6 +53,8 @@ class _Run:
 def trace(model: nn.Module, batch: Mapping[str, Any] | None = None) -> tuple[list[Stack], str]:
     """Find the residual stacks of a model by running it; and why there are none.
 
+    Raise where the caller's own batch cannot be run: nothing else is wrong then.
+
     Args:
         model: The model; it is left as it was.
         batch: Named arguments to run it with; by default a tiny input is made.
@@ -63,6 +65,8 @@ def trace(model: nn.Module, batch: Mapping[str, Any] | None = None) -> tuple[lis
             with quiet(model):
                 stacks = list(_stacks(model, dict(given)))
         except Exception as error:  # anything may go wrong in somebody's forward
+            if batch is not None and isinstance(error, CallError):
+                raise
             reason = reason or str(error)
             continue
         if stacks:
