@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 import depthpde as dp
 from comparison.conftest import SMALL
@@ -61,6 +62,7 @@ def test_a_workers_process_imports_the_task_itself(tmp_path, monkeypatch):
         ({"plain": {}, "other": 3}, "3 for 'other'"),
         ({"plain": {}, "other": {"dimm": 3}}, "did you mean 'dim'"),
         ({"one": lambda: None, "two": lambda: None}, "NoneType from 'one'"),
+        ({"one": torch.nn.Linear(2, 2), "two": {}}, r"Linear for 'one'.*lambda"),
     ],
 )
 def test_what_cannot_be_compared_is_named(task, tmp_path, variants, match):

@@ -46,6 +46,16 @@ def test_a_variant_changes_what_it_says_and_nothing_else():
     assert replace(second, model=first.model) == first
 
 
+def test_a_run_too_short_for_the_warmup_of_its_preset_has_a_shorter_one():
+    short = Variant("short", training={"updates": 30})
+    asked = plan(variants=[short, BASELINE], bases=bases("mini", ["text-mini"]))
+    assert {run.training.updates: run.training.warmup for run in asked.runs} == {30: 3, 800: 50}
+    (base,) = bases("mini", ["text-mini"], training={"updates": 30}).values()
+    assert base.training.warmup == 3
+    with pytest.raises(ValueError, match="`warmup` must be less than `updates` = 30"):
+        bases("mini", ["text-mini"], training={"updates": 30, "warmup": 50})
+
+
 def test_one_seed_is_one_set_of_shared_first_weights():
     first, second = (run.build().state_dict() for _, run in plan().cells[:2])
     assert first.keys() < second.keys()

@@ -84,7 +84,7 @@ def compare(
     language = known.kind is TaskKind.LANGUAGE
     chosen = Endpoint.LOSS if language else Endpoint.ACCURACY
     chosen = chosen if endpoint is None else check_one_of("endpoint", endpoint, Endpoint)
-    made = [label for label, each in variants.items() if _is_factory(each)]
+    made = [label for label, each in variants.items() if _is_factory(label, each)]
     if made and len(made) < len(variants):
         other = next(label for label in variants if label not in made)
         raise ValueError(
@@ -116,7 +116,14 @@ def compare(
     )
 
 
-def _is_factory(given: Given) -> bool:
+def _is_factory(label: str, given: Given) -> bool:
+    """Say whether a variant is a function that makes a module; refuse a module that was made."""
+    if isinstance(given, nn.Module):
+        kind = type(given).__name__
+        raise ValueError(
+            "`variants` must be functions that make a new nn.Module for every seed, got a "
+            f"{kind} for {label!r}; write {label!r}: lambda: {kind}(…)"
+        )
     return callable(given) and not isinstance(given, Mapping | Variant)
 
 

@@ -81,7 +81,7 @@ class Task:
     """Number of labels; for a language task the vocabulary again."""
     splits: Mapping[str, int]
     """Examples in each split (bytes for a language task) under the strict protocol."""
-    recipe: Recipe
+    recipe: Recipe = field(repr=False)
     """Reads or generates, and hands the arrays to the writer."""
     shift: int = 1
     """Token id = stored symbol + shift; 1 keeps id 0 for padding."""

@@ -23,6 +23,7 @@ from depthpde.records.record import FORMAT
 from depthpde.runs.defaults import defaults
 from depthpde.runs.presets import PRESETS, preset
 from depthpde.runs.run import RunConfig
+from depthpde.training.config import shorten_warmup
 
 NONE = "none"
 """The preset that leaves every setting at its own default."""
@@ -73,7 +74,7 @@ def build_run(
         values = _over(values, _nested(*read_change(change)))
     changed = {read_change(change)[0] for change in changes}
     if "warmup" not in given.get("training", {}) and "training.warmup" not in changed:
-        values = _shorten_warmup(values)
+        values = _over(values, {"training": shorten_warmup(values["training"])})
     try:
         return RunConfig.from_dict(values)
     except TypeError as error:
@@ -193,15 +194,6 @@ def _preset_values(name: str | None, task: str, source: str | None) -> dict[str,
     if found.pretraining is not None:
         values["pretraining"] = found.pretraining.to_dict()
     return values
-
-
-def _shorten_warmup(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings whose warm-up, where none was set, is a tenth of a run too short for it."""
-    training = values["training"]
-    updates, warmup = training.get("updates"), training.get("warmup")
-    if not isinstance(updates, int) or not isinstance(warmup, int) or warmup < updates:
-        return dict(values)
-    return _over(values, {"training": {"warmup": max(0, updates // 10)}})
 
 
 def _nested(name: str, value: Any) -> dict[str, Any]:

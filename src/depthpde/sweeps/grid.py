@@ -192,7 +192,7 @@ class Plan:
                 {
                     "task": task,
                     "model": base.model.to_dict() | dict(variant.model),
-                    "training": base.training.to_dict() | dict(variant.training) | chosen,
+                    "training": _trained(base, dict(variant.training) | chosen),
                     "seed": seed,
                     "study": self.stamp,
                 }
@@ -238,9 +238,17 @@ def bases(
         found[task] = replace(
             base,
             model=ModelConfig.from_dict(base.model.to_dict() | dict(model or {})),
-            training=TrainingConfig.from_dict(base.training.to_dict() | dict(training or {})),
+            training=TrainingConfig.from_dict(_trained(base, training or {})),
         )
     return found
+
+
+def _trained(base: Preset, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of training after changes; its warm-up fits, unless they set it."""
+    from depthpde.training.config import shorten_warmup
+
+    training = base.training.to_dict() | dict(changes)
+    return training if "warmup" in changes else shorten_warmup(training)
 
 
 def _place(cell: Cell) -> tuple[str, str, int]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 from depthpde.config import Natural, Positive, Range, Settings
 from depthpde.training.schedule import Schedule
@@ -93,3 +94,14 @@ class TrainingConfig(Settings):
                 f"`warmup` must be less than `updates` = {self.updates}, got {self.warmup}; "
                 "a tenth of the updates is usual"
             )
+
+
+def shorten_warmup(training: Mapping[str, Any]) -> dict[str, Any]:
+    """Return plain settings whose warm-up is a tenth of a run that is too short for it.
+
+    For settings whose warm-up nobody has set: a preset's is that of the preset's own length.
+    """
+    updates, warmup = training.get("updates"), training.get("warmup")
+    if not isinstance(updates, int) or not isinstance(warmup, int) or warmup < updates:
+        return dict(training)
+    return dict(training) | {"warmup": max(0, updates // 10)}

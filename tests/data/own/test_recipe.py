@@ -38,6 +38,12 @@ def test_too_few_examples_are_refused():
         divide(read_examples(*walks(6)), {}, 0)
 
 
+def test_a_task_shows_what_it_is_and_not_its_arrays():
+    shown = repr(dp.Task.from_arrays("walks", *walks(4000)))
+    assert "channels=2" in shown
+    assert len(shown) < 500
+
+
 def test_training_numbers_have_mean_nought_and_deviation_one(tmp_path):
     task = dp.Task.from_arrays("walks", *walks())
     dp.prepare(task, out=tmp_path)
