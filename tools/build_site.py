@@ -143,7 +143,8 @@ def main() -> int:
     lay_out()
     code = build()
     if not code:
-        print(f"{HTML}/index.html")
+        # a browser lets no page of a file start the worker that searches
+        print(f"{HTML}/index.html; with search: python -m http.server --directory {HTML}")
     return code
 
 
