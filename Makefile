@@ -5,7 +5,9 @@ BIN := $(VENV)/bin
 CORE := $(VENV)/.core
 READY := $(VENV)/.ready
 SITE := $(VENV)/.site
-# Modules are compiled when they are first imported: all of sympy and torch at once would be half of the set-up.
+# pip compiles modules one after the other, half of the set-up: here every core does, afterwards. A file that
+# is no Python of this version (a template, a test of a parser) is left as it is.
+COMPILE := $(BIN)/python -m compileall -qq -j 0 $(VENV)/lib src || true
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 LOCKED := $(INSTALL) --require-hashes --no-deps
 PIP := $(INSTALL) --constraint constraints.txt
@@ -30,6 +32,7 @@ $(CORE): pyproject.toml constraints.txt requirements/demo.lock
 	$(PYTHON) -m venv $(VENV)
 	$(LOCKED) --requirement requirements/demo.lock
 	$(PIP) --editable '.[data,web]'
+	$(COMPILE)
 	@touch $@
 
 # What tests, benchmarks and results need as well.
@@ -39,11 +42,13 @@ $(READY): $(CORE)
 	$(PIP) --editable '.[test]'
 	# timm apart from the rest: it would pull a CUDA torchvision
 	$(LOCKED) --target $(VENV)/timm --upgrade --requirement requirements/timm.lock
+	$(COMPILE)
 	@touch $@
 
 # What the site needs besides the core.
 $(SITE): $(CORE)
 	$(PIP) --editable '.[docs]'
+	$(COMPILE)
 	@touch $@
 
 demo: $(CORE)
