@@ -1,5 +1,6 @@
 """The page as a file and in a real browser."""
 
+import gc
 import html
 import json
 import re
@@ -111,6 +112,18 @@ def test_the_same_records_give_the_same_bytes_wherever_they_lie(shared_results, 
     assert files == sorted(each.relative_to(two) for each in two.rglob("*") if each.is_file())
     for each in files:
         assert (one / each).read_bytes() == (two / each).read_bytes(), each
+
+
+@pytest.mark.parametrize("collects", [True, False])
+def test_the_collector_is_left_as_it_was_even_after_an_error(collects, tmp_path):
+    try:
+        if not collects:
+            gc.disable()
+        with pytest.raises(FileNotFoundError):
+            write_report(tmp_path / "nowhere")
+        assert gc.isenabled() is collects
+    finally:
+        gc.enable()
 
 
 def test_inside_the_results_the_page_leads_to_each_record(results):

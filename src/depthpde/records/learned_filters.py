@@ -91,7 +91,7 @@ def transfer(
     if scheme == "upwind":
         turn = np.exp(-1j * dilation * omega[:, None])
         return (1 - ratio[None, :] * (1 - turn)) ** steps
-    return (_STEP[scheme](rs) + 0j) ** steps
+    return _STEP[scheme](rs) ** steps + 0j
 
 
 _STEP: dict[str, Callable[[Values], Any]] = {
@@ -189,6 +189,10 @@ def _scales(placed: PlacedLayer) -> list[str]:
 
 
 def _learned(record: Record, what: str) -> dict[str, list[float]]:
+    return record.keep(f"learned {what}", lambda: _parse_learned(record, what))
+
+
+def _parse_learned(record: Record, what: str) -> dict[str, list[float]]:
     named = (record.result or {}).get(what)
     if not isinstance(named, Mapping):
         return {}

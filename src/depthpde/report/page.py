@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+import gc
+from collections.abc import Container, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -49,6 +51,22 @@ def write_report(
     return make_report(results, out, paper=paper, single_file=single_file).page
 
 
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Do not look for cycles meanwhile.
+
+    Records have none, and with 20,000 of them in memory the search takes a fifth of the time.
+    """
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
+@_uncollected()
 def make_report(
     results: Path | Sequence[Path],
     out: Path | None = None,

@@ -90,7 +90,11 @@ def _row(
 
 
 def _environment(record: Record) -> str:
-    environment = record.environment
+    """Spell the environment of a run, once for each of its records."""
+    return record.keep("environment", lambda: _spell(record.environment))
+
+
+def _spell(environment: Mapping[str, Any]) -> str:
     installed = sorted(_mapping(environment.get("versions")).items())
     versions = ", ".join(f"{name} {version}" for name, version in installed if version)
     machine = _mapping(environment.get("machine"))
