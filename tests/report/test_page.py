@@ -144,9 +144,21 @@ def test_broken_records_are_listed_and_the_rest_is_shown(results):
     assert f"<code>runs/{runs[0].name}</code>: runs/{runs[0].name}/result.json must be JSON" in page
     assert "must be of format 1, got 2" in page
     assert str(results) not in page
-    assert "58 of 58 runs finished" in page
+    assert "58 of 60 runs finished" in page
     grid = report.page.with_name("grid-placement.html").read_text()
     assert "2 of 60 runs have no result yet" in grid
+
+
+def test_predictions_that_were_cut_break_their_record_though_the_index_knew_it(results):
+    run = min((results / "runs").iterdir())
+    test = json.loads((run / "result.json").read_text())["test"]
+    assert "checksums" not in (run / "result.json").read_text()  # an old one: no size is written
+    (run / "predictions.u8").write_bytes(bytes(test["targets"]))
+    assert make_report(results).results.broken == ()
+    (run / "predictions.u8").write_bytes(bytes(test["targets"] - 1))
+    (broken,) = make_report(results).results.broken
+    assert broken.path == Path("runs") / run.name
+    assert f"must hold {test['targets']} predictions" in broken.reason
 
 
 def test_curves_and_probes_that_cannot_be_read_are_listed(results):

@@ -14,12 +14,14 @@ from depthpde.pages.templates import render_document
 from depthpde.papers.registry import judge_all
 from depthpde.records.evidence import gather
 from depthpde.records.index.index import Progress
+from depthpde.records.protocols.steps import stage_of
 from depthpde.records.record import RUNS
 from depthpde.records.results import Results, read_results
 from depthpde.report.export import write_figures, write_tables
 from depthpde.report.face import Face
 from depthpde.report.grid_section import GridSection, write_grid_section
 from depthpde.report.provenance import list_environments, run_rows
+from depthpde.report.questions import contents_of, list_questions
 from depthpde.report.site import CLAIMS, START, render_site
 from depthpde.report.summary import summarize_results
 
@@ -119,8 +121,11 @@ def _remove_others(folder: Path, pages: Container[str]) -> None:
 
 
 def write_grid_sections(results: Results) -> list[GridSection]:
-    """Write one section a grid, the leading one first; a grid without any run is left out."""
-    names = sorted(results.grids, key=lambda name: (name != FIRST, name))
+    """Write one section a grid, the leading one first, stages of experiments last.
+
+    A grid without any run is left out.
+    """
+    names = sorted(results.grids, key=lambda name: (name != FIRST, bool(stage_of(name)), name))
     evidence = [gather(results.grids[name], results.records) for name in names]
     return [write_grid_section(each) for each in evidence if each.runs]
 
@@ -134,6 +139,9 @@ def render_page(results: Results, grid_sections: Sequence[GridSection], *, runs:
         runs: Where the page finds the folder of runs; no links to them if empty.
     """
     machines = list_environments(results.records)
+    questions = list_questions(
+        grid_sections, {s.evidence.name: f"#{s.anchor}" for s in grid_sections}
+    )
     return render_document(
         "depthpde.report",
         "report.html",
@@ -141,6 +149,7 @@ def render_page(results: Results, grid_sections: Sequence[GridSection], *, runs:
         summary=summarize_results(results),
         first=grid_sections[0] if grid_sections else None,
         grid_sections=grid_sections,
+        contents=contents_of(questions),
         rows={each.evidence.name: run_rows(each.evidence, machines) for each in grid_sections},
         environments=machines,
         findings=results.findings,

@@ -27,6 +27,7 @@ from depthpde.report.face import Face
 from depthpde.report.grid_section import GridSection
 from depthpde.report.limits import limits
 from depthpde.report.provenance import RunRow, list_environments, run_rows
+from depthpde.report.questions import Link, ReportQuestion, contents_of, list_questions
 from depthpde.report.summary import summarize_results
 from depthpde.report.variant_section import VariantSection, cell_anchor
 
@@ -40,14 +41,6 @@ HEADS = {
     "run": "run", "data": "data", "environment": "environment",
 }  # fmt: skip
 KINDS = ("csv", "tex", "md", "txt")
-
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    """One line of the contents."""
-
-    name: str
-    href: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +92,14 @@ def render_site(
     grids = [
         GridPages(c, stems[c.evidence.name], _split(c.variant_sections)) for c in grid_sections
     ]
+    questions = list_questions(
+        grid_sections, {each.grid_section.evidence.name: each.grid for each in grids}
+    )
     contents = [Link("the answer", START)]
     contents += [Link("claims", CLAIMS)] if results.findings else []
-    contents += [Link(each.grid_section.evidence.name, each.grid) for each in grids]
+    contents += contents_of(questions)
     machines = list_environments(results.records)
-    pages = {START: _start(results, grids, contents)}
+    pages = {START: _start(results, grids, questions, contents)}
     if results.findings:
         pages[CLAIMS] = _render("claims.html", CLAIMS, contents, findings=results.findings)
     for each in grids:
@@ -112,7 +108,12 @@ def render_site(
     return pages
 
 
-def _start(results: Results, grids: Sequence[GridPages], contents: Sequence[Link]) -> str:
+def _start(
+    results: Results,
+    grids: Sequence[GridPages],
+    questions: Sequence[ReportQuestion],
+    contents: Sequence[Link],
+) -> str:
     first = grids[0] if grids else None
     page = _render(
         "start.html",
@@ -120,8 +121,7 @@ def _start(results: Results, grids: Sequence[GridPages], contents: Sequence[Link
         contents,
         summary=summarize_results(results),
         first=None if first is None else first.grid_section,
-        grid_sections=[each.grid_section for each in grids],
-        pages={each.grid_section.evidence.name: each.grid for each in grids},
+        questions=questions,
         limits=[] if first is None else limits(results, first.grid_section.evidence),
         broken=[(each.path.as_posix(), each.reason) for each in results.broken],
     )
