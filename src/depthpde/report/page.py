@@ -17,7 +17,7 @@ from depthpde.records.index.index import Progress
 from depthpde.records.protocols.steps import stage_of
 from depthpde.records.record import RUNS
 from depthpde.records.results import Results, read_results
-from depthpde.report.export import write_figures, write_tables
+from depthpde.report.export import write_claims, write_figures, write_tables
 from depthpde.report.face import Face
 from depthpde.report.grid_section import GridSection, write_grid_section
 from depthpde.report.provenance import list_environments, run_rows
@@ -97,6 +97,7 @@ def make_report(
     evidence = [each.evidence for each in grid_sections]
     found = replace(found, findings=judge_all(evidence, found.findings))
     write_tables(grid_sections, folder, list_environments(found.records), parquet=parquet)
+    write_claims(found.findings, folder, parquet=parquet)
     write_figures(grid_sections, folder, pdf=paper)
     inside = len(places) == 1 and folder.resolve().parent == places[0].resolve()
     runs = f"../{RUNS}" if inside else ""

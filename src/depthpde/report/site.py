@@ -23,6 +23,7 @@ from depthpde.pages.formatting import file_names, plain
 from depthpde.pages.resources import inline_modules, read_text
 from depthpde.pages.templates import render_document
 from depthpde.records.results import Results
+from depthpde.report.claim_tables import claim_tables
 from depthpde.report.face import Face
 from depthpde.report.grid_section import GridSection
 from depthpde.report.limits import limits
@@ -101,7 +102,10 @@ def render_site(
     machines = list_environments(results.records)
     pages = {START: _start(results, grids, questions, contents)}
     if results.findings:
-        pages[CLAIMS] = _render("claims.html", CLAIMS, contents, findings=results.findings)
+        files = {name: list(each) for name, each in claim_tables(results.findings).items()}
+        pages[CLAIMS] = _render(
+            "claims.html", CLAIMS, contents, findings=results.findings, files=files, kinds=KINDS
+        )
     for each in grids:
         pages |= _grid_pages(each, contents)
         pages[each.runs] = _runs_page(each, contents, machines, runs)
