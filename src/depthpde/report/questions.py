@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from depthpde.papers.registry import EXPERIMENTS
 from depthpde.records.evidence import Evidence
-from depthpde.records.protocols.steps import stage_of
+from depthpde.records.protocols.steps import STAGES, stage_of
 from depthpde.report.grid_section import GridSection
 from depthpde.report.sentences import Sentence
 
@@ -59,7 +59,8 @@ def list_questions(
             about = EXPERIMENTS[study].question if study in EXPERIMENTS else ""
             found[study] = ReportQuestion(study, about, "", NOT_TESTED)
         asked = ReportQuestion(part, text, pages[name], _progress(each.evidence))
-        found[study] = replace(found[study], stages=(*found[study].stages, asked))
+        stages = sorted((*found[study].stages, asked), key=lambda q: list(STAGES).index(q.name))
+        found[study] = replace(found[study], stages=tuple(stages))
     return list(found.values())
 
 
