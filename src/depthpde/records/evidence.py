@@ -73,6 +73,10 @@ class Evidence:
         default_factory=dict, init=False, compare=False, repr=False
     )
     """Task → its trivial lines that were read already; see `trivial`."""
+    scored: dict[str, dict[str, dict[str, dict[int, float]]]] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
+    """Endpoint → scores that were read already; see `scores_of`."""
     reached: dict[Cell, dict[int, float]] = field(
         default_factory=dict, init=False, compare=False, repr=False
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from depthpde.pages.table import Table
 from depthpde.records.findings import Findings
 from depthpde.report.claim_tables import claim_tables
 from depthpde.report.grid_section import GridSection
-from depthpde.report.provenance import run_rows
+from depthpde.report.provenance import Provenance, RunRow
 
 TABLES, FIGURES = "tables", "figures"
 CLAIM_TABLES = f"{TABLES}/claims"
@@ -23,7 +23,7 @@ CLAIM_TABLES = f"{TABLES}/claims"
 def write_tables(
     grid_sections: Sequence[GridSection],
     out: Path,
-    environments: Mapping[str, str],
+    origin: Provenance,
     *,
     parquet: bool = False,
 ) -> list[Path]:
@@ -32,7 +32,7 @@ def write_tables(
     Args:
         grid_sections: What to write of.
         out: The report's folder.
-        environments: What `list_environments` returned.
+        origin: What `trace` returned.
         parquet: Write the numbers as Parquet too; needs pyarrow.
     """
     folder = out / TABLES
@@ -43,7 +43,7 @@ def write_tables(
         stem = stems[grid_section.evidence.name]
         for name, table in ((stem, grid_section.table), (f"{stem}-cost", grid_section.cost)):
             written += _write_table(folder / name, table, parquet=parquet)
-        runs = _runs(grid_section, environments)
+        runs = _runs(origin.rows[grid_section.evidence.name])
         written.append(_write(folder / f"{stem}-runs.csv", runs.csv()))
         written += _write_parquet(folder / f"{stem}-runs", runs) if parquet else []
     return written
@@ -90,10 +90,9 @@ def _write_parquet(stem: Path, table: Table) -> list[Path]:
     return [path]
 
 
-def _runs(grid_section: GridSection, environments: Mapping[str, str]) -> Table:
+def _runs(rows: Sequence[RunRow]) -> Table:
     """Return the runs of a grid as a table for machines."""
     names = ("task", "variant", "seed", "state", "accuracy", "run", "data", "environment")
-    rows = run_rows(grid_section.evidence, environments)
     tidy = tuple({name: getattr(row, name) for name in names} for row in rows)
     return Table(title="", heads=names, rows=(), tidy=tidy)
 

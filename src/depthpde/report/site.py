@@ -27,7 +27,7 @@ from depthpde.report.claim_tables import claim_tables
 from depthpde.report.face import Face
 from depthpde.report.grid_section import GridSection
 from depthpde.report.limits import limits
-from depthpde.report.provenance import RunRow, list_environments, run_rows
+from depthpde.report.provenance import Provenance, RunRow
 from depthpde.report.questions import Link, ReportQuestion, contents_of, list_questions
 from depthpde.report.summary import summarize_results
 from depthpde.report.variant_section import VariantSection, cell_anchor
@@ -80,13 +80,14 @@ class GridPages:
 
 
 def render_site(
-    results: Results, grid_sections: Sequence[GridSection], *, runs: str = ""
+    results: Results, grid_sections: Sequence[GridSection], origin: Provenance, *, runs: str = ""
 ) -> dict[str, str]:
     """Render every page: name of its file → text; what comes from a record is escaped.
 
     Args:
         results: What was read.
         grid_sections: What is shown of it.
+        origin: What `trace` returned.
         runs: Where pages find the folder of runs; no links to them if empty.
     """
     stems = file_names([each.evidence.name for each in grid_sections])
@@ -99,7 +100,6 @@ def render_site(
     contents = [Link("the answer", START)]
     contents += [Link("claims", CLAIMS)] if results.findings else []
     contents += contents_of(questions)
-    machines = list_environments(results.records)
     pages = {START: _start(results, grids, questions, contents)}
     if results.findings:
         files = {name: list(each) for name, each in claim_tables(results.findings).items()}
@@ -108,7 +108,7 @@ def render_site(
         )
     for each in grids:
         pages |= _grid_pages(each, contents)
-        pages[each.runs] = _runs_page(each, contents, machines, runs)
+        pages[each.runs] = _runs_page(each, contents, origin, runs)
     return pages
 
 
@@ -168,10 +168,8 @@ def _grid_pages(each: GridPages, contents: Sequence[Link]) -> dict[str, str]:
     return pages
 
 
-def _runs_page(
-    each: GridPages, contents: Sequence[Link], machines: Mapping[str, str], folder: str
-) -> str:
-    rows = run_rows(each.grid_section.evidence, machines)
+def _runs_page(each: GridPages, contents: Sequence[Link], origin: Provenance, folder: str) -> str:
+    rows = origin.rows[each.grid_section.evidence.name]
     used = {row.environment for row in rows}
     tasks, variants, states = (
         list(dict.fromkeys(getattr(row, key) for row in rows))
@@ -190,7 +188,7 @@ def _runs_page(
         rows=rows[:SHOWN],
         total=len(rows),
         folder=folder,
-        environments={name: words for name, words in machines.items() if name in used},
+        environments={name: words for name, words in origin.environments.items() if name in used},
         data=_data(rows, tasks, variants, folder),
     )
 
