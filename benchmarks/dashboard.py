@@ -32,6 +32,7 @@ from urllib.parse import quote
 from depthpde.records.index.index import look_once
 from depthpde.records.index.store import FOLDER
 from depthpde.records.record import read_grids, read_records
+from open_pages import live_run, measure_open_pages
 from run_folders import STRIDE, write_copy, write_runs
 
 BARS = {
@@ -42,6 +43,8 @@ BARS = {
     "pages, warm, p99, ms": (200.0, 300.0),
     "board, 16 connections, p99, ms": (300.0, 300.0),
     "board, 16 connections, requests a second": (100.0, 100.0),
+    "200 open pages, share of a core": (1.0, 1.0),
+    "a cell changed on all of them, s": (2.0, 2.0),
     "report of all grids, s": (6.0, 20.0),
     "dashboard memory, MB": (200.0, 300.0),
 }
@@ -224,6 +227,16 @@ def measure_pages(results: Path) -> Measured:
     }
 
 
+def measure_live(results: Path) -> Measured:
+    """Open two hundred boards while a run goes on and ends."""
+    with live_run(results) as run, dashboard(results) as (port, process):
+        share, delay = measure_open_pages(run, port, lambda: worked(process))
+    return {
+        "200 open pages, share of a core": (share,),
+        "a cell changed on all of them, s": (delay,),
+    }
+
+
 def measure_report(results: Path) -> Measured:
     """Write a whole report in a process of its own, the index being there."""
     with tempfile.TemporaryDirectory() as out:
@@ -244,7 +257,7 @@ def measure(results: Path, runs: int) -> Measured:
     if not (results / "runs").is_dir():
         write_runs(results, runs)
     found: dict[str, tuple[float, ...]] = {}
-    for part in (measure_index, measure_pages, measure_report):
+    for part in (measure_index, measure_pages, measure_live, measure_report):
         for name, values in part(results).items():
             found[name] = values
             told = " · ".join(f"{each:.2f}" for each in values)

@@ -11,6 +11,7 @@ from depthpde.pages.formatting import file_names
 from depthpde.records.record import RUNS
 from depthpde.report.markdown_blocks import fill_blocks, parts_of
 from depthpde.report.page import make_report
+from depthpde.report.provenance import trace
 from depthpde.report.site import render_site
 
 ROOT = Path(__file__).parents[1]
@@ -29,7 +30,8 @@ def parts(report):
 
 
 def test_the_committed_pages_are_those_of_the_records(report):
-    pages = render_site(report.results, report.grid_sections, runs=f"../{RUNS}")
+    origin = trace(report.results.records, [each.evidence for each in report.grid_sections])
+    pages = render_site(report.results, report.grid_sections, origin, runs=f"../{RUNS}")
     folder = ROOT / "results" / "report"
     kept = {each.name: each.read_text(encoding="utf-8") for each in folder.glob("*.html")}
     assert kept.keys() == pages.keys(), "run: make results"
@@ -44,10 +46,10 @@ def test_every_committed_page_is_at_most_half_a_megabyte():
     assert max(sizes.values()) <= 500_000, max(sizes, key=sizes.__getitem__)
 
 
-@pytest.mark.parametrize("part", ["tables", "figures"])
+@pytest.mark.parametrize("part", ["tables", "tables/claims", "figures"])
 def test_the_committed_tables_and_figures_are_those_of_the_records(part, report):
     made, kept = (
-        {each.name: each.read_bytes() for each in (folder / part).iterdir()}
+        {each.name: each.read_bytes() for each in (folder / part).iterdir() if each.is_file()}
         for folder in (report.page.parent, ROOT / "results" / "report")
     )
     assert made.keys() == kept.keys(), "run: make results"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import rankdata
 
 from depthpde.records.diagnostic import foretell
 from depthpde.records.evidence import Evidence
@@ -77,3 +78,27 @@ def test_runs_that_were_not_examined_are_left_out(tmp_path):
     for path in tmp_path.glob("*/probe.json"):
         path.unlink()
     assert foretell(evidence) == []
+
+
+def test_p_counts_the_orders_that_were_always_drawn(tmp_path):
+    """The draws of one table after another: p values in committed findings rest on them."""
+    random = np.random.default_rng(5)
+    change, measure = (random.integers(0, 4, (3, 8)).astype(float) for _ in range(2))  # with ties
+    row = {task: at for at, task in enumerate(TASKS)}
+    found = foretell(
+        make(
+            tmp_path,
+            lambda task, at: 50.0 + change[row[task], at] * (at > 0),
+            lambda task, at: measure[row[task], at],
+        )
+    )[0]
+    tables = []
+    for task in TASKS:
+        ranks = rankdata([measure[row[task], 1:], change[row[task], 1:]], axis=1)
+        tables.append(ranks - ranks.mean(axis=1, keepdims=True))
+    seen = sum(a @ b for a, b in tables)
+    drawn = np.random.default_rng(0)
+    sums = [sum(a @ drawn.permutation(b) for a, b in tables) for _ in range(9999)]
+    assert found.p == (1 + sum(abs(each) >= abs(seen) - 1e-9 for each in sums)) / 10000
+    sizes = np.sum([(table**2).sum(axis=1) for table in tables], axis=0)
+    assert found.correlation == pytest.approx(seen / np.sqrt(sizes.prod()))

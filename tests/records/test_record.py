@@ -228,7 +228,12 @@ def test_predictions_that_were_cut_are_refused_also_without_checksums(tmp_path):
     folder = make(tmp_path, result={"test": {"accuracy": 50.0, "correct": 2, "targets": 4}})
     (folder / "predictions.u8").write_bytes(bytes(3))
     with pytest.raises(ValueError, match="must hold 4 predictions, got 3"):
-        read_record(folder).predictions()
+        read_record(folder)
+    (folder / "predictions.u8").write_bytes(bytes(4))
+    record = read_record(folder)
+    (folder / "predictions.u8").write_bytes(bytes(5))  # since it was read
+    with pytest.raises(ValueError, match="must hold 4 predictions, got 5"):
+        record.predictions()
 
 
 def test_the_validations_of_a_sealed_curve_are_those_of_a_plain_one(tmp_path):

@@ -6,6 +6,7 @@ import pytest
 
 from depthpde.report.export import to_pdf, write_figures, write_tables
 from depthpde.report.grid_section import write_grid_section
+from depthpde.report.provenance import trace
 
 
 @pytest.fixture(scope="module")
@@ -13,8 +14,13 @@ def sections(evidence):
     return [write_grid_section(evidence)]
 
 
-def test_tables_are_written_in_four_forms(sections, tmp_path):
-    written = write_tables(sections, tmp_path, {})
+@pytest.fixture(scope="module")
+def origin(sections):
+    return trace({}, [each.evidence for each in sections])
+
+
+def test_tables_are_written_in_four_forms(sections, origin, tmp_path):
+    written = write_tables(sections, tmp_path, origin)
     forms = [
         f"{name}.{kind}"
         for name in ("placement", "placement-cost")
@@ -24,27 +30,27 @@ def test_tables_are_written_in_four_forms(sections, tmp_path):
     assert (tmp_path / "tables" / "placement.txt").read_text() == sections[0].table.text()
 
 
-def test_the_list_of_runs_is_a_table_too(sections, tmp_path):
-    write_tables(sections, tmp_path, {})
+def test_the_list_of_runs_is_a_table_too(sections, origin, tmp_path):
+    write_tables(sections, tmp_path, origin)
     text = (tmp_path / "tables" / "placement-runs.csv").read_text()
     rows = list(csv.DictReader(text.splitlines()))
     runs = {run.id for cell in sections[0].evidence.runs.values() for run in cell.values()}
     assert {row["run"] for row in rows} == runs
 
 
-def test_parquet_holds_the_numbers_of_the_csv(sections, tmp_path):
+def test_parquet_holds_the_numbers_of_the_csv(sections, origin, tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet", reason="the tables extra is not installed")
-    write_tables(sections, tmp_path, {}, parquet=True)
+    write_tables(sections, tmp_path, origin, parquet=True)
     read = parquet.read_table(tmp_path / "tables" / "placement.parquet").to_pylist()
     assert read == [dict(row) for row in sections[0].table.tidy]
 
 
-def test_parquet_without_its_library_says_what_to_install(sections, tmp_path, monkeypatch):
+def test_parquet_without_its_library_says_what_to_install(sections, origin, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(
         ValueError, match=r"`--parquet` needs pyarrow.*pip install .depthpde\[tables\]"
     ):
-        write_tables(sections, tmp_path, {}, parquet=True)
+        write_tables(sections, tmp_path, origin, parquet=True)
 
 
 def test_figures_are_files_of_their_own(sections, tmp_path):

@@ -1,5 +1,6 @@
 """The page as a file and in a real browser."""
 
+import gc
 import html
 import json
 import re
@@ -113,6 +114,18 @@ def test_the_same_records_give_the_same_bytes_wherever_they_lie(shared_results, 
         assert (one / each).read_bytes() == (two / each).read_bytes(), each
 
 
+@pytest.mark.parametrize("collects", [True, False])
+def test_the_collector_is_left_as_it_was_even_after_an_error(collects, tmp_path):
+    try:
+        if not collects:
+            gc.disable()
+        with pytest.raises(FileNotFoundError):
+            write_report(tmp_path / "nowhere")
+        assert gc.isenabled() is collects
+    finally:
+        gc.enable()
+
+
 def test_inside_the_results_the_page_leads_to_each_record(results):
     page = write_report(results, single_file=True)
     assert page == results / "report" / PAGE
@@ -131,9 +144,21 @@ def test_broken_records_are_listed_and_the_rest_is_shown(results):
     assert f"<code>runs/{runs[0].name}</code>: runs/{runs[0].name}/result.json must be JSON" in page
     assert "must be of format 1, got 2" in page
     assert str(results) not in page
-    assert "58 of 58 runs finished" in page
+    assert "58 of 60 runs finished" in page
     grid = report.page.with_name("grid-placement.html").read_text()
     assert "2 of 60 runs have no result yet" in grid
+
+
+def test_predictions_that_were_cut_break_their_record_though_the_index_knew_it(results):
+    run = min((results / "runs").iterdir())
+    test = json.loads((run / "result.json").read_text())["test"]
+    assert "checksums" not in (run / "result.json").read_text()  # an old one: no size is written
+    (run / "predictions.u8").write_bytes(bytes(test["targets"]))
+    assert make_report(results).results.broken == ()
+    (run / "predictions.u8").write_bytes(bytes(test["targets"] - 1))
+    (broken,) = make_report(results).results.broken
+    assert broken.path == Path("runs") / run.name
+    assert f"must hold {test['targets']} predictions" in broken.reason
 
 
 def test_curves_and_probes_that_cannot_be_read_are_listed(results):

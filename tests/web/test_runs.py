@@ -3,6 +3,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from depthpde.records.index.index import Index
 from depthpde.records.record import METRICS, RESULT, read_grid
 from depthpde.web.runs import Curves, RunView, draw_run
@@ -48,3 +50,16 @@ def test_learned_ratios_are_called_by_their_place(results: Path) -> None:
         {"block 2 · after ffn": 0.1, "odd": 0.2},
         {},
     ]
+
+
+@pytest.mark.parametrize("grid", ["placement", "placement.tuning"])
+def test_a_failed_run_of_a_stage_is_tried_again_by_its_experiment(results: Path, grid: str) -> None:
+    path = results / "grids" / "placement.json"
+    first = json.loads(path.read_text())
+    path.unlink()
+    (results / "grids" / f"{grid}.json").write_text(json.dumps(first | {"name": grid}))
+    run = first["cells"][0]["run"]
+    folder = results / "runs" / run
+    (folder / RESULT).unlink()
+    (folder / "status.json").write_text(json.dumps({"state": "failed", "error": "no room"}))
+    assert view_of(results, run).retry == "depthpde sweep placement --out results --retry-failed"

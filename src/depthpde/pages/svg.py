@@ -17,11 +17,14 @@ LETTER = 0.56
 """Mean width of a letter, in parts of the font's size; to leave room for labels."""
 DIGIT = 0.65
 """Width of a digit: digits are all alike, and wider than most letters."""
+_CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
+_UNSAFE = re.compile(_CONTROL.pattern[:-1] + "&<>\"']")
 
 
 def escape(text: object) -> str:
     """Make text harmless in an element or an attribute; control characters are left out."""
-    return html.escape(re.sub(r"[\x00-\x1f\x7f\ud800-\udfff\ufffe\uffff]", " ", str(text)))
+    written = str(text)
+    return html.escape(_CONTROL.sub(" ", written)) if _UNSAFE.search(written) else written
 
 
 def number(value: float) -> str:

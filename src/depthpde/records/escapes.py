@@ -94,6 +94,10 @@ def run_escape(record: Record, line: float) -> EscapeTime | None:
         record: The run.
         line: The plateau, in percent.
     """
+    return record.keep(f"escape {line}", lambda: _run_escape(record, line))
+
+
+def _run_escape(record: Record, line: float) -> EscapeTime | None:
     try:
         points = [] if record.result is None else record.points()
         curve = [(int(each["update"]), float(each["accuracy"])) for each in points]

@@ -65,6 +65,18 @@ class Evidence:
         default_factory=dict, init=False, compare=False, repr=False
     )
     """Variant → comparisons with it that were computed already; see `over_all`."""
+    alone: dict[str, dict[str, Comparison]] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
+    """Task → comparisons on it that were computed already; see `by_task`."""
+    lines: dict[str, dict[str, float]] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
+    """Task → its trivial lines that were read already; see `trivial`."""
+    scored: dict[str, dict[str, dict[str, dict[int, float]]]] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
+    """Endpoint → scores that were read already; see `scores_of`."""
     reached: dict[Cell, dict[int, float]] = field(
         default_factory=dict, init=False, compare=False, repr=False
     )
@@ -189,19 +201,18 @@ def score(record: Record) -> float | None:
 
 
 def by_task(evidence: Evidence) -> dict[str, dict[str, Comparison]]:
-    """Compare every variant with the baseline on each task by itself.
+    """Compare every variant with the baseline on each task by itself, once.
 
     Variants that share fewer than two seeds with the baseline are left out.
 
     Returns:
         Task → variant → comparison; Holm's correction is over the variants of a task.
     """
-    found = {}
-    for task in evidence.tasks:
+    for task in evidence.tasks if not evidence.alone else ():
         enough = [each for each in evidence.others if len(evidence.pairs(task, each)) >= 2]
         runs = {each: evidence.accuracies(task, each) for each in enough}
-        found[task] = compare(evidence.accuracies(task, evidence.baseline), runs)
-    return found
+        evidence.alone[task] = compare(evidence.accuracies(task, evidence.baseline), runs)
+    return evidence.alone
 
 
 def over_all(evidence: Evidence, *, against: str | None = None) -> dict[str, Overall]:
@@ -284,6 +295,12 @@ def lacking(evidence: Evidence, variant: str, against: str | None = None) -> str
 
 def trivial(evidence: Evidence, task: str) -> dict[str, float]:
     """Return what a task gives without long range, name → percent, lowest first."""
+    if task not in evidence.lines:
+        evidence.lines[task] = _trivial(evidence, task)
+    return evidence.lines[task]
+
+
+def _trivial(evidence: Evidence, task: str) -> dict[str, float]:
     found: dict[str, float] = {}
     for (each, _), runs in evidence.runs.items():
         for run in runs.values() if each == task else ():

@@ -28,8 +28,12 @@ BOUND = {
 DEFAULT_SCALES = "fast medium slow"
 """What a multi-scale layer mixes by default."""
 
+LEARNED = ("ratios", "weights")
+"""What a result holds of trained layers, by module."""
+
 Values = NDArray[np.float64]
-Response = NDArray[np.complex128]
+Response = NDArray[np.complex128] | NDArray[np.float64]
+"""Real but for schemes that shift a wave."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,7 +95,7 @@ def transfer(
     if scheme == "upwind":
         turn = np.exp(-1j * dilation * omega[:, None])
         return (1 - ratio[None, :] * (1 - turn)) ** steps
-    return (_STEP[scheme](rs) + 0j) ** steps
+    return _STEP[scheme](rs) ** steps
 
 
 _STEP: dict[str, Callable[[Values], Any]] = {
@@ -109,10 +113,14 @@ def passed(records: Sequence[Record]) -> dict[str, Passed]:
     The scales of a multi-scale layer are joined by their learned weights. Layers that have no
     H(ω), adaptive and gated ones, and diffusion over a plane are left out.
     """
-    found: dict[Site, list[Values]] = {}
+    alike: dict[object, list[Record]] = {}
     for record in records:
+        sizes = (_sizes(_learned(record, what)) for what in LEARNED)
+        alike.setdefault((repr(record.config.get("model")), *sizes), []).append(record)
+    found: dict[Site, list[Values]] = {}
+    for group in alike.values():
         try:
-            responses = _responses(record)
+            responses = _responses(group)
         except (KeyError, IndexError, TypeError, ValueError, AttributeError):
             continue  # a config that this version does not know
         for site, response in responses.items():
@@ -134,28 +142,38 @@ def start_and_bound(config: Mapping[str, Any]) -> tuple[float | None, float | No
     return named.pop() if len(named) == 1 else (None, None)
 
 
-def _responses(record: Record) -> dict[Site, Response]:
-    """Return H of every place of one run, [modes, features]; scales joined."""
-    layers = {each.position: each for each in placements(record.config)}
-    weights = _learned(record, "weights")
+def _sizes(learned: Mapping[str, list[float]]) -> tuple[tuple[str, int], ...]:
+    return tuple((name, len(values)) for name, values in learned.items())
+
+
+def _stacked(runs: Sequence[Mapping[str, list[float]]]) -> dict[str, list[list[float]]]:
+    return {name: [run[name] for run in runs] for name in runs[0]}
+
+
+def _responses(records: Sequence[Record]) -> dict[Site, Response]:
+    """Return H of every place of runs of one model, [modes, features of all]; scales joined."""
+    config = records[0].config
+    layers = {each.position: each for each in placements(config)}
+    ratios, weights = (_stacked([_learned(run, what) for run in records]) for what in LEARNED)
     found: dict[Site, Response] = {}
-    for name, values in _learned(record, "ratios").items():
+    for name, values in ratios.items():
         site = site_of(name)
         placed = layers.get(site.position) if site else None
-        if site is None or placed is None or not _is_linear(placed, record.config):
+        if site is None or placed is None or not _is_linear(placed, config):
             continue
         steps, dilation = _reach(placed, site.scale)
+        learned = np.array(values)  # [runs, features]
         response = transfer(
-            _scheme(placed, record.config), np.array(values), OMEGA, steps=steps, dilation=dilation
+            _scheme(placed, config), learned.ravel(), OMEGA, steps=steps, dilation=dilation
         )
-        share = 1.0
+        share: float | Values = 1.0
         if site.scale is not None:
-            mixed = weights.get(name.partition(".members.")[0], ())
-            if site.scale >= len(mixed):
+            mixed = np.array(weights.get(name.partition(".members.")[0], [()]))  # [runs, scales]
+            if site.scale >= mixed.shape[1]:
                 continue
-            share = mixed[site.scale]
+            share = np.repeat(mixed[:, site.scale], learned.shape[1])
         whole = Site(site.block, site.position, site.part, None)
-        found[whole] = found.get(whole, np.zeros_like(response)) + share * response
+        found[whole] = found.get(whole, 0.0) + share * response
     return found
 
 
@@ -189,6 +207,10 @@ def _scales(placed: PlacedLayer) -> list[str]:
 
 
 def _learned(record: Record, what: str) -> dict[str, list[float]]:
+    return record.keep(f"learned {what}", lambda: _parse_learned(record, what))
+
+
+def _parse_learned(record: Record, what: str) -> dict[str, list[float]]:
     named = (record.result or {}).get(what)
     if not isinstance(named, Mapping):
         return {}

@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
 
 from depthpde.records.record import METRICS, Broken, Reading, Record
 
@@ -37,21 +40,32 @@ def join(runs: Sequence[Sequence[tuple[int, float]]]) -> LearningCurve:
     Args:
         runs: For each run its updates and values, in order.
     """
-    known = [sorted(dict(run).items()) for run in runs if run]
-    updates = sorted({update for run in known for update, _ in run})
-    # Before the first point of any run there is no mean over all of them.
-    first = max((run[0][0] for run in known), default=0)
-    updates = [each for each in updates if each >= first]
-    alike = all(len(run) == len(updates) for run in known)  # then every run has a value at each
-    held = ([value for _, value in run] if alike else _held(run, updates) for run in known)
-    columns = list(zip(*held, strict=True))
+    parts = [tuple(zip(*run, strict=True)) for run in runs if run]
+    if not parts:
+        return LearningCurve(updates=(), mean=(), low=(), high=(), n=0)
+    updates = parts[0][0]
+    values: Sequence[Sequence[float]] = [each for _, each in parts]
+    if any(each != updates for each, _ in parts) or any(a >= b for a, b in pairwise(updates)):
+        updates, values = _aligned([run for run in runs if run])
+    table = np.array(values, dtype=np.float64)  # [runs, updates]
     return LearningCurve(
         updates=tuple(updates),
-        mean=tuple(sum(each) / len(each) for each in columns),
-        low=tuple(min(each) for each in columns),
-        high=tuple(max(each) for each in columns),
-        n=len(known),
+        mean=tuple((table.sum(axis=0) / len(table)).tolist()),
+        low=tuple(table.min(axis=0).tolist()),
+        high=tuple(table.max(axis=0).tolist()),
+        n=len(table),
     )
+
+
+def _aligned(
+    runs: Sequence[Sequence[tuple[int, float]]],
+) -> tuple[tuple[int, ...], list[list[float]]]:
+    """Return common updates, and the values that each of several different runs has there."""
+    known = [sorted(dict(run).items()) for run in runs]
+    # Before the first point of any run there is no mean over all of them.
+    first = max(run[0][0] for run in known)
+    updates = sorted({update for run in known for update, _ in run if update >= first})
+    return tuple(updates), [list(_held(run, updates)) for run in known]
 
 
 def _held(run: Sequence[tuple[int, float]], updates: Sequence[int]) -> Iterator[float]:

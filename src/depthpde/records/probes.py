@@ -11,7 +11,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from depthpde.files import parse_json
 from depthpde.records.learning_curves import LearningCurve, join
@@ -32,14 +36,13 @@ WORDS = {
 
 def depth_curves(records: Sequence[Record]) -> dict[str, LearningCurve]:
     """Join each measure by depth over runs: measure → mean, worst and best."""
-    found: dict[str, list[list[tuple[int, float]]]] = {}
+    found: dict[str, list[list[Any]]] = {}
     for record in records:
         for name, values in _mapping(read_probe(record).value.get("depth")).items():
             if isinstance(values, list) and values:
-                numbers = _numbers(values)
-                line = list(enumerate(numbers)) if numbers else _known(values)
-                found.setdefault(str(name), []).append(line)
-    known = {name: join(runs) for name, runs in found.items() if any(runs)}
+                found.setdefault(str(name), []).append(values)
+    joined = {name: _joined(runs) for name, runs in found.items()}
+    known = {name: each for name, each in joined.items() if each.updates}
     order = list(WORDS)
     rank = {name: order.index(name) if name in order else len(order) for name in known}
     return {name: known[name] for name in sorted(known, key=lambda name: (rank[name], name))}
@@ -62,17 +65,18 @@ def measured_transfer(records: Sequence[Record]) -> dict[str, tuple[list[float],
 
 def measured_bands(records: Sequence[Record]) -> dict[str, dict[str, list[float]]]:
     """Return place → before and after → mean energy in each of four bands."""
-    found: dict[str, dict[str, list[list[float]]]] = {}
+    found: dict[str, dict[str, list[list[Any]]]] = {}
     for record in records:
         for place, measured in _mapping(read_probe(record).value.get("bands")).items():
             for when, values in _mapping(measured).items():
-                four = _numbers(values)
-                if len(four) == 4:
-                    found.setdefault(_words(place), {}).setdefault(str(when), []).append(four)
-    return {
-        place: {when: _mean(runs) for when, runs in sorted(measured.items(), reverse=True)}
+                if isinstance(values, list) and len(values) == 4:
+                    found.setdefault(_words(place), {}).setdefault(str(when), []).append(values)
+    means = {
+        place: {when: _mean_of_known(runs) for when, runs in sorted(measured.items(), reverse=True)}
         for place, measured in found.items()
     }
+    known = {place: {w: each for w, each in m.items() if each} for place, m in means.items()}
+    return {place: measured for place, measured in known.items() if measured}
 
 
 def read_probe(record: Record) -> Reading[Mapping[str, Any]]:
@@ -99,6 +103,44 @@ def parse_probe(
     return Reading(values)
 
 
+def _joined(runs: Sequence[list[Any]]) -> LearningCurve:
+    """Join the same measure of several runs; a number that is missing is left out."""
+    table = _table(runs)
+    if table is None:
+        lines = ((list(enumerate(n)) if (n := _numbers(run)) else _known(run)) for run in runs)
+        return join(list(lines))
+    return LearningCurve(
+        updates=tuple(range(table.shape[1])),
+        mean=tuple((table.sum(axis=0) / len(table)).tolist()),
+        low=tuple(table.min(axis=0).tolist()),
+        high=tuple(table.max(axis=0).tolist()),
+        n=len(table),
+    )
+
+
+def _mean_of_known(runs: Sequence[list[Any]]) -> list[float]:
+    """Return the mean over the runs whose values are all finite numbers; nothing without any."""
+    table = _table(runs)
+    if table is None:
+        return _mean([n for run in runs if (n := _numbers(run))])
+    return (table.sum(axis=0) / len(table)).tolist()
+
+
+def _table(runs: Sequence[list[Any]]) -> NDArray[np.float64] | None:
+    """Return lists of equally many finite numbers as one array; None where any is not such."""
+    if len(set(map(len, runs))) != 1:
+        return None
+    try:
+        found = np.array(runs)
+    except (ValueError, OverflowError):
+        return None
+    if found.ndim != 2 or found.dtype.kind not in "fib":
+        return None
+    table = found.astype(np.float64)
+    return table if np.isfinite(table).all() else None
+
+
+@lru_cache(maxsize=4096)  # the same few names in every record of a grid
 def _words(place: str) -> str:
     """Name a place as a reader would, where it is the name of a module of ours."""
     site = site_of(str(place))

@@ -159,9 +159,7 @@ class Record:
             return None
         values = self.content(PREDICTIONS)
         test = (self.result or {}).get("test") or {}
-        if len(values) != (wanted := test.get("targets", len(values))):
-            where = f"{self.folder / PREDICTIONS} must hold {wanted} predictions"
-            raise ValueError(f"{where}, got {len(values)}; {_again(self.folder)}")
+        checksums.check_count(self.folder / PREDICTIONS, test, values)
         return np.frombuffer(values, dtype=np.uint8)
 
     def content(self, name: str, limit: int = LARGEST) -> bytes:
@@ -311,6 +309,7 @@ def _check_result(path: Path, result: dict[str, Any]) -> None:
             wrong = shape.miscounted(test)
     if wrong:
         raise ValueError(f"{path}: {wrong}; {again}")
+    checksums.check_count(path.parent / PREDICTIONS, test or {})
 
 
 def read_records(results: Path) -> Records:

@@ -26,7 +26,7 @@ class Endpoint(StrEnum):
 def scores_of(
     evidence: Evidence, endpoint: Endpoint | str = Endpoint.ACCURACY
 ) -> dict[str, dict[str, dict[int, float]]]:
-    """Return what every finished run reached.
+    """Return what every finished run reached, read once.
 
     A run that diverged until it had no test accuracy counts as the largest class, so that what
     breaks is never left out of a mean; it has no test loss and is left out there.
@@ -36,6 +36,12 @@ def scores_of(
         endpoint: Accuracy, or loss.
     """
     kind = check_one_of("endpoint", endpoint, Endpoint)
+    if kind.value not in evidence.scored:
+        evidence.scored[kind.value] = _read_scores(evidence, kind)
+    return evidence.scored[kind.value]
+
+
+def _read_scores(evidence: Evidence, kind: Endpoint) -> dict[str, dict[str, dict[int, float]]]:
     found: dict[str, dict[str, dict[int, float]]] = {}
     for variant in evidence.variants:
         for task in evidence.tasks:

@@ -31,14 +31,23 @@ def cost_ratio(evidence: Evidence, variant: str, cost: str) -> tuple[float, int]
         variant: Which one.
         cost: A key of `COSTS`.
     """
-    logs = []
-    for task in evidence.tasks:
-        ours = evidence.runs.get((task, variant), {})
-        theirs = evidence.runs.get((task, evidence.baseline), {})
-        for seed in sorted(set(ours) & set(theirs)):
-            a, b = _cost(ours[seed], cost), _cost(theirs[seed], cost)
-            if a and b:
-                logs.append(math.log(a / b))
+    return _ratio(_costs(evidence, variant, cost), _costs(evidence, evidence.baseline, cost))
+
+
+def _costs(evidence: Evidence, variant: str, cost: str) -> dict[tuple[str, int], float]:
+    """Return the known costs of a variant's runs by task and seed."""
+    return {
+        (task, seed): value
+        for task in evidence.tasks
+        for seed, run in sorted(evidence.runs.get((task, variant), {}).items())
+        if (value := _cost(run, cost))
+    }
+
+
+def _ratio(
+    ours: Mapping[tuple[str, int], float], theirs: Mapping[tuple[str, int], float]
+) -> tuple[float, int] | None:
+    logs = [math.log(each / theirs[pair]) for pair, each in ours.items() if pair in theirs]
     return (math.exp(sum(logs) / len(logs)), len(logs)) if logs else None
 
 
@@ -50,11 +59,12 @@ def cost_table(evidence: Evidence) -> Table:
     if not evidence.has_baseline:
         return _alone(evidence)
     rows = [_absolute(evidence, evidence.baseline)]
+    baseline = {cost: _costs(evidence, evidence.baseline, cost) for cost in COSTS}
     tidy: list[Mapping[str, object]] = []
     for variant in evidence.others:
         entries = [TableEntry(plain(variant))]
         for cost in COSTS:
-            found = cost_ratio(evidence, variant, cost)
+            found = _ratio(_costs(evidence, variant, cost), baseline[cost])
             if found is None:
                 entries.append(TableEntry("…"))
                 continue

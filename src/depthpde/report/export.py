@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 
@@ -11,25 +11,28 @@ from depthpde.errors import import_optional
 from depthpde.pages.formatting import file_names
 from depthpde.pages.style import standalone
 from depthpde.pages.table import Table
+from depthpde.records.findings import Findings
+from depthpde.report.claim_tables import claim_tables
 from depthpde.report.grid_section import GridSection
-from depthpde.report.provenance import run_rows
+from depthpde.report.provenance import Provenance, RunRow
 
 TABLES, FIGURES = "tables", "figures"
+CLAIM_TABLES = f"{TABLES}/claims"
 
 
 def write_tables(
     grid_sections: Sequence[GridSection],
     out: Path,
-    environments: Mapping[str, str],
+    origin: Provenance,
     *,
     parquet: bool = False,
 ) -> list[Path]:
-    """Write every table in four forms and the list of runs as CSV, and return their files.
+    """Write every table of grids in four forms and the runs as CSV, and return their files.
 
     Args:
         grid_sections: What to write of.
         out: The report's folder.
-        environments: What `list_environments` returned.
+        origin: What `trace` returned.
         parquet: Write the numbers as Parquet too; needs pyarrow.
     """
     folder = out / TABLES
@@ -39,33 +42,59 @@ def write_tables(
     for grid_section in grid_sections:
         stem = stems[grid_section.evidence.name]
         for name, table in ((stem, grid_section.table), (f"{stem}-cost", grid_section.cost)):
-            forms = {
-                "csv": table.csv(),
-                "tex": table.latex(),
-                "md": table.markdown(),
-                "txt": table.text(),
-            }
-            written += [_write(folder / f"{name}.{kind}", text) for kind, text in forms.items()]
-            if parquet and table.tidy:
-                written.append(_write_parquet(folder / f"{name}.parquet", table))
-        written.append(_write(folder / f"{stem}-runs.csv", _runs(grid_section, environments)))
+            written += _write_table(folder / name, table, parquet=parquet)
+        runs = _runs(origin.rows[grid_section.evidence.name])
+        written.append(_write(folder / f"{stem}-runs.csv", runs.csv()))
+        written += _write_parquet(folder / f"{stem}-runs", runs) if parquet else []
     return written
 
 
-def _write_parquet(path: Path, table: Table) -> Path:
-    """Write the numbers of a table for programs that read columns."""
+def write_claims(findings: Sequence[Findings], out: Path, *, parquet: bool = False) -> list[Path]:
+    """Write the claims of every experiment and the tables beside them, and return their files.
+
+    Args:
+        findings: What experiments ended in.
+        out: The report's folder.
+        parquet: Write the numbers as Parquet too; needs pyarrow.
+    """
+    folder = out / CLAIM_TABLES
+    folder.mkdir(parents=True, exist_ok=True)
+    named = {stem: t for tables in claim_tables(findings).values() for stem, t in tables.items()}
+    return [
+        path
+        for stem, table in named.items()
+        for path in _write_table(folder / stem, table, parquet=parquet)
+    ]
+
+
+def _write_table(stem: Path, table: Table, *, parquet: bool) -> list[Path]:
+    """Write one table in every form; a stem may hold dots."""
+    forms = {
+        "csv": table.csv(),
+        "tex": table.latex(),
+        "md": table.markdown(),
+        "txt": table.text(),
+    }
+    written = [_write(stem.with_name(f"{stem.name}.{kind}"), text) for kind, text in forms.items()]
+    return written + (_write_parquet(stem, table) if parquet else [])
+
+
+def _write_parquet(stem: Path, table: Table) -> list[Path]:
+    """Write the numbers of a table for programs that read columns; none where it has none."""
     arrow = import_optional("pyarrow", "`--parquet`", "tables")
+    if not table.tidy:
+        return []
+    path = stem.with_name(f"{stem.name}.parquet")
     columns = arrow.Table.from_pylist([dict(row) for row in table.tidy])
     import_module("pyarrow.parquet").write_table(columns, path)
-    return path
+    return [path]
 
 
-def _runs(grid_section: GridSection, environments: Mapping[str, str]) -> str:
-    """Return the runs of a grid as CSV."""
+def _runs(rows: Sequence[RunRow]) -> Table:
+    """Return the runs of a grid as a table for machines."""
     names = ("task", "variant", "seed", "state", "accuracy", "run", "data", "environment")
-    rows = run_rows(grid_section.evidence, environments)
     tidy = tuple({name: getattr(row, name) for name in names} for row in rows)
-    return Table(title="", heads=names, rows=(), tidy=tidy).csv()
+    return Table(title="", heads=names, rows=(), tidy=tidy)
 
 
 def write_figures(

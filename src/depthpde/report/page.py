@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+import gc
+from collections.abc import Container, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,12 +14,14 @@ from depthpde.pages.templates import render_document
 from depthpde.papers.registry import judge_all
 from depthpde.records.evidence import gather
 from depthpde.records.index.index import Progress
+from depthpde.records.protocols.steps import stage_of
 from depthpde.records.record import RUNS
 from depthpde.records.results import Results, read_results
-from depthpde.report.export import write_figures, write_tables
+from depthpde.report.export import write_claims, write_figures, write_tables
 from depthpde.report.face import Face
 from depthpde.report.grid_section import GridSection, write_grid_section
-from depthpde.report.provenance import list_environments, run_rows
+from depthpde.report.provenance import Provenance, trace
+from depthpde.report.questions import contents_of, list_questions
 from depthpde.report.site import CLAIMS, START, render_site
 from depthpde.report.summary import summarize_results
 
@@ -49,6 +53,24 @@ def write_report(
     return make_report(results, out, paper=paper, single_file=single_file).page
 
 
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Do not look for cycles meanwhile.
+
+    Records have none, and with 20,000 of them in memory the search takes a fifth of the time.
+    """
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.freeze()
+            gc.unfreeze()  # what is left counts as old: the next search does not begin with it
+            gc.enable()
+
+
+@_uncollected()
 def make_report(
     results: Path | Sequence[Path],
     out: Path | None = None,
@@ -76,14 +98,16 @@ def make_report(
     grid_sections = write_grid_sections(found)
     evidence = [each.evidence for each in grid_sections]
     found = replace(found, findings=judge_all(evidence, found.findings))
-    write_tables(grid_sections, folder, list_environments(found.records), parquet=parquet)
+    origin = trace(found.records, evidence)
+    write_tables(grid_sections, folder, origin, parquet=parquet)
+    write_claims(found.findings, folder, parquet=parquet)
     write_figures(grid_sections, folder, pdf=paper)
     inside = len(places) == 1 and folder.resolve().parent == places[0].resolve()
     runs = f"../{RUNS}" if inside else ""
     if single_file:
-        pages = {PAGE: render_page(found, grid_sections, runs=runs)}
+        pages = {PAGE: render_page(found, grid_sections, origin, runs=runs)}
     else:
-        pages = render_site(found, grid_sections, runs=runs)
+        pages = render_site(found, grid_sections, origin, runs=runs)
     for name, page in pages.items():
         write_whole(folder / name, page)
     _remove_others(folder, pages)
@@ -101,21 +125,29 @@ def _remove_others(folder: Path, pages: Container[str]) -> None:
 
 
 def write_grid_sections(results: Results) -> list[GridSection]:
-    """Write one section a grid, the leading one first; a grid without any run is left out."""
-    names = sorted(results.grids, key=lambda name: (name != FIRST, name))
+    """Write one section a grid, the leading one first, stages of experiments last.
+
+    A grid without any run is left out.
+    """
+    names = sorted(results.grids, key=lambda name: (name != FIRST, bool(stage_of(name)), name))
     evidence = [gather(results.grids[name], results.records) for name in names]
     return [write_grid_section(each) for each in evidence if each.runs]
 
 
-def render_page(results: Results, grid_sections: Sequence[GridSection], *, runs: str = "") -> str:
+def render_page(
+    results: Results, grid_sections: Sequence[GridSection], origin: Provenance, *, runs: str = ""
+) -> str:
     """Render everything as one page; what comes from a record is escaped.
 
     Args:
         results: What was read.
         grid_sections: What is shown of it.
+        origin: What `trace` returned.
         runs: Where the page finds the folder of runs; no links to them if empty.
     """
-    machines = list_environments(results.records)
+    questions = list_questions(
+        grid_sections, {s.evidence.name: f"#{s.anchor}" for s in grid_sections}
+    )
     return render_document(
         "depthpde.report",
         "report.html",
@@ -123,8 +155,9 @@ def render_page(results: Results, grid_sections: Sequence[GridSection], *, runs:
         summary=summarize_results(results),
         first=grid_sections[0] if grid_sections else None,
         grid_sections=grid_sections,
-        rows={each.evidence.name: run_rows(each.evidence, machines) for each in grid_sections},
-        environments=machines,
+        contents=contents_of(questions),
+        rows=origin.rows,
+        environments=origin.environments,
         findings=results.findings,
         broken=[(each.path.as_posix(), each.reason) for each in results.broken],
         folder=runs,

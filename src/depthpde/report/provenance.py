@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from depthpde.pages.formatting import format_number, plain
-from depthpde.records.evidence import Evidence, score
+from depthpde.records.evidence import Evidence, Missing, score
 from depthpde.records.record import Record
 from depthpde.report.variant_section import cell_anchor
 
@@ -32,6 +32,27 @@ class RunRow:
     """Its name in the list of environments."""
 
 
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """Where the numbers of a whole report come from."""
+
+    environments: Mapping[str, str]
+    """Of `list_environments`."""
+    rows: Mapping[str, Sequence[RunRow]]
+    """Name of a grid → `run_rows`."""
+
+
+def trace(records: Mapping[str, Record], grids: Iterable[Evidence]) -> Provenance:
+    """List the runs of every grid, and the environments of all records, once for all pages.
+
+    Args:
+        records: Every run that was read.
+        grids: What is shown of them.
+    """
+    environments = list_environments(records)
+    return Provenance(environments, {each.name: run_rows(each, environments) for each in grids})
+
+
 def run_rows(evidence: Evidence, environments: Mapping[str, str]) -> list[RunRow]:
     """List the runs of a grid by task, variant and seed; those without a result at their place.
 
@@ -40,22 +61,23 @@ def run_rows(evidence: Evidence, environments: Mapping[str, str]) -> list[RunRow
         environments: What `list_environments` returned.
     """
     names = {words: name for name, words in environments.items()}
+    lacking: dict[tuple[str, str], list[Missing]] = {}
+    for each in evidence.missing:
+        lacking.setdefault((each.task, each.variant), []).append(each)
     rows = []
     for task in evidence.tasks:
         for variant in evidence.variants:
-            found = sorted(evidence.runs.get((task, variant), {}).items())
-            rest = [m for m in evidence.missing if (m.task, m.variant) == (task, variant)]
-            cell = [_row(task, variant, seed, run, names) for seed, run in found]
-            cell += [
-                RunRow(
-                    anchor="", run=m.run, task=task, variant=plain(variant), seed=m.seed,
+            name = cell_anchor(evidence, task, variant)
+            for seed, run in sorted(evidence.runs.get((task, variant), {}).items()):
+                rows.append(_row(task, variant, seed, run, names, name))
+                name = ""
+            for m in lacking.get((task, variant), ()):
+                row = RunRow(
+                    anchor=name, run=m.run, task=task, variant=plain(variant), seed=m.seed,
                     state=m.state, accuracy="", data="", environment="",
-                )
-                for m in rest
-            ]  # fmt: skip
-            for index, row in enumerate(cell):
-                name = "" if index else cell_anchor(evidence, task, variant)
-                rows.append(replace(row, anchor=name))
+                )  # fmt: skip
+                rows.append(row)
+                name = ""
     return rows
 
 
@@ -72,12 +94,12 @@ def list_environments(records: Mapping[str, Record]) -> dict[str, str]:
 
 
 def _row(
-    task: str, variant: str, seed: int, record: Record, environments: Mapping[str, str]
+    task: str, variant: str, seed: int, record: Record, environments: Mapping[str, str], name: str
 ) -> RunRow:
     accuracy = score(record)
     data = _mapping((record.result or {}).get("data")).get("manifest_sha256", "")
     return RunRow(
-        anchor="",
+        anchor=name,
         run=record.id,
         task=task,
         variant=plain(variant),
@@ -90,7 +112,11 @@ def _row(
 
 
 def _environment(record: Record) -> str:
-    environment = record.environment
+    """Spell the environment of a run, once for each of its records."""
+    return record.keep("environment", lambda: _spell(record.environment))
+
+
+def _spell(environment: Mapping[str, Any]) -> str:
     installed = sorted(_mapping(environment.get("versions")).items())
     versions = ", ".join(f"{name} {version}" for name, version in installed if version)
     machine = _mapping(environment.get("machine"))

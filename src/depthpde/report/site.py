@@ -23,10 +23,12 @@ from depthpde.pages.formatting import file_names, plain
 from depthpde.pages.resources import inline_modules, read_text
 from depthpde.pages.templates import render_document
 from depthpde.records.results import Results
+from depthpde.report.claim_tables import claim_tables
 from depthpde.report.face import Face
 from depthpde.report.grid_section import GridSection
 from depthpde.report.limits import limits
-from depthpde.report.provenance import RunRow, list_environments, run_rows
+from depthpde.report.provenance import Provenance, RunRow
+from depthpde.report.questions import Link, ReportQuestion, contents_of, list_questions
 from depthpde.report.summary import summarize_results
 from depthpde.report.variant_section import VariantSection, cell_anchor
 
@@ -40,14 +42,6 @@ HEADS = {
     "run": "run", "data": "data", "environment": "environment",
 }  # fmt: skip
 KINDS = ("csv", "tex", "md", "txt")
-
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    """One line of the contents."""
-
-    name: str
-    href: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,33 +80,44 @@ class GridPages:
 
 
 def render_site(
-    results: Results, grid_sections: Sequence[GridSection], *, runs: str = ""
+    results: Results, grid_sections: Sequence[GridSection], origin: Provenance, *, runs: str = ""
 ) -> dict[str, str]:
     """Render every page: name of its file → text; what comes from a record is escaped.
 
     Args:
         results: What was read.
         grid_sections: What is shown of it.
+        origin: What `trace` returned.
         runs: Where pages find the folder of runs; no links to them if empty.
     """
     stems = file_names([each.evidence.name for each in grid_sections])
     grids = [
         GridPages(c, stems[c.evidence.name], _split(c.variant_sections)) for c in grid_sections
     ]
+    questions = list_questions(
+        grid_sections, {each.grid_section.evidence.name: each.grid for each in grids}
+    )
     contents = [Link("the answer", START)]
     contents += [Link("claims", CLAIMS)] if results.findings else []
-    contents += [Link(each.grid_section.evidence.name, each.grid) for each in grids]
-    machines = list_environments(results.records)
-    pages = {START: _start(results, grids, contents)}
+    contents += contents_of(questions)
+    pages = {START: _start(results, grids, questions, contents)}
     if results.findings:
-        pages[CLAIMS] = _render("claims.html", CLAIMS, contents, findings=results.findings)
+        files = {name: list(each) for name, each in claim_tables(results.findings).items()}
+        pages[CLAIMS] = _render(
+            "claims.html", CLAIMS, contents, findings=results.findings, files=files, kinds=KINDS
+        )
     for each in grids:
         pages |= _grid_pages(each, contents)
-        pages[each.runs] = _runs_page(each, contents, machines, runs)
+        pages[each.runs] = _runs_page(each, contents, origin, runs)
     return pages
 
 
-def _start(results: Results, grids: Sequence[GridPages], contents: Sequence[Link]) -> str:
+def _start(
+    results: Results,
+    grids: Sequence[GridPages],
+    questions: Sequence[ReportQuestion],
+    contents: Sequence[Link],
+) -> str:
     first = grids[0] if grids else None
     page = _render(
         "start.html",
@@ -120,8 +125,7 @@ def _start(results: Results, grids: Sequence[GridPages], contents: Sequence[Link
         contents,
         summary=summarize_results(results),
         first=None if first is None else first.grid_section,
-        grid_sections=[each.grid_section for each in grids],
-        pages={each.grid_section.evidence.name: each.grid for each in grids},
+        questions=questions,
         limits=[] if first is None else limits(results, first.grid_section.evidence),
         broken=[(each.path.as_posix(), each.reason) for each in results.broken],
     )
@@ -164,10 +168,8 @@ def _grid_pages(each: GridPages, contents: Sequence[Link]) -> dict[str, str]:
     return pages
 
 
-def _runs_page(
-    each: GridPages, contents: Sequence[Link], machines: Mapping[str, str], folder: str
-) -> str:
-    rows = run_rows(each.grid_section.evidence, machines)
+def _runs_page(each: GridPages, contents: Sequence[Link], origin: Provenance, folder: str) -> str:
+    rows = origin.rows[each.grid_section.evidence.name]
     used = {row.environment for row in rows}
     tasks, variants, states = (
         list(dict.fromkeys(getattr(row, key) for row in rows))
@@ -186,7 +188,7 @@ def _runs_page(
         rows=rows[:SHOWN],
         total=len(rows),
         folder=folder,
-        environments={name: words for name, words in machines.items() if name in used},
+        environments={name: words for name, words in origin.environments.items() if name in used},
         data=_data(rows, tasks, variants, folder),
     )
 

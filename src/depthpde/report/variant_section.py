@@ -11,7 +11,14 @@ from depthpde.pages.figures.curves import Line, curves
 from depthpde.pages.figures.ratios import ratios
 from depthpde.pages.formatting import anchor, format_interval, format_p, plain, signed
 from depthpde.records.evidence import Evidence, trivial
-from depthpde.records.learned_filters import BANDS, OMEGA, learned_ratios, passed, start_and_bound
+from depthpde.records.learned_filters import (
+    BANDS,
+    OMEGA,
+    Passed,
+    learned_ratios,
+    passed,
+    start_and_bound,
+)
 from depthpde.records.learning_curves import LearningCurve, validation_curve
 from depthpde.records.probes import measured_bands, measured_transfer
 from depthpde.records.record import Record
@@ -72,7 +79,9 @@ def write_variant_section(
         if (task, variant) in evidence.runs
     }
     records = evidence.records(variant)
-    figures |= _ratios(variant, records) | _transfer(variant, records) | _bands(variant, records)
+    through = passed(records)
+    figures |= _ratios(variant, records)
+    figures |= _transfer(variant, records, through) | _bands(variant, records, through)
     return VariantSection(
         variant=variant,
         anchor=variant_anchor(evidence, variant),
@@ -152,7 +161,9 @@ def _ratios(variant: str, records: Sequence[Record]) -> dict[str, Drawn]:
     }
 
 
-def _transfer(variant: str, records: Sequence[Record]) -> dict[str, Drawn]:
+def _transfer(
+    variant: str, records: Sequence[Record], through: Mapping[str, Passed]
+) -> dict[str, Drawn]:
     """Draw H(ω) by formula from the ratios; as the probe measured it where no formula is known."""
     lines = [
         Line(
@@ -163,7 +174,7 @@ def _transfer(variant: str, records: Sequence[Record]) -> dict[str, Drawn]:
             high=() if index else tuple(each.high),
             role="other" if index else "ours",
         )
-        for index, (place, each) in enumerate(passed(records).items())
+        for index, (place, each) in enumerate(through.items())
     ]
     caption = "What each frequency keeps, from the learned ratios; band: the first, all features."
     if not lines:
@@ -185,14 +196,16 @@ def _transfer(variant: str, records: Sequence[Record]) -> dict[str, Drawn]:
     return {"transfer": Drawn(drawn, caption)}
 
 
-def _bands(variant: str, records: Sequence[Record]) -> dict[str, Drawn]:
+def _bands(
+    variant: str, records: Sequence[Record], through: Mapping[str, Passed]
+) -> dict[str, Drawn]:
     """Draw the energy in four bands: as measured, or what a white field would keep."""
     found, origin = measured_bands(records), "measured"
     if not found:
         origin = "of a white field"
         found = {
             place: {"before": [1.0] * len(BANDS), "after": each.bands()}
-            for place, each in list(passed(records).items())[:1]
+            for place, each in list(through.items())[:1]
         }
     figures = {}
     for index, (place, energies) in enumerate(list(found.items())[:PLACES]):

@@ -17,11 +17,14 @@ from typing import TYPE_CHECKING
 from depthpde.records.protocols.protocol import Look, StudyProtocol
 from depthpde.records.protocols.sealing import seal
 from depthpde.records.protocols.steps import (
+    GATES,
+    TUNING,
     GateResult,
     choose_rate,
     failed_gates,
     gate_results,
     pass_gates,
+    stage_grid,
     stops,
 )
 from depthpde.records.record import FINISHED, RESULT, Record, read_record, run_folder
@@ -144,7 +147,7 @@ def tuning_plan(plan: Plan, labels: Sequence[str] | None = None) -> Plan:
                 )
     return replace(
         plan,
-        name=f"{plan.name}.tuning",
+        name=stage_grid(plan.name, TUNING),
         question=f"Which rate suits each variant? Tuning seeds of {plan.name}, never a result.",
         variants=[_at_rate(each, rate) for each in chosen for rate in protocol.rates],
         bases={task: _shortened(base, protocol.tuning_share) for task, base in plan.bases.items()},
@@ -166,7 +169,7 @@ def gate_plan(plan: Plan, rates: Rates) -> Plan:
     gated = {each.task for each in protocol.gates}
     return replace(
         plan,
-        name=f"{plan.name}.gates",
+        name=stage_grid(plan.name, GATES),
         question=f"Has the baseline of {plan.name} learned its tasks?",
         variants=[each for each in plan.variants if each.label == plan.baseline],
         bases={task: base for task, base in plan.bases.items() if task in gated},

@@ -9,6 +9,7 @@ from typing import Any
 
 from depthpde.records.protocols.protocol import EvidenceKind
 from depthpde.records.protocols.sealing import changes, sealed
+from depthpde.records.protocols.steps import STAGES, stage_grid
 from depthpde.records.record import GRIDS, read_grid, read_records
 from depthpde.sweeps.grid import Plan
 from depthpde.sweeps.study import StudyStatus, study_status
@@ -114,7 +115,7 @@ def check_study(plan: Plan, results: Path) -> StudyCheck:
 def _runs_of(plan: Plan, results: Path) -> list[str]:
     """Return the runs of a study's grids as the folder has them, whoever wrote them."""
     found: dict[str, None] = {}
-    for name in (plan.name, f"{plan.name}.tuning", f"{plan.name}.gates"):
+    for name in (plan.name, *(stage_grid(plan.name, stage) for stage in STAGES)):
         path = results / GRIDS / f"{name}.json"
         if path.is_file():
             found |= dict.fromkeys(cell.run for cell in read_grid(path).cells)

@@ -60,7 +60,7 @@ class WrittenReport:
     def _path(self, name: str) -> Path | None:
         """Find a file of the report that truly lies inside of it."""
         parts = name.split("/")
-        if len(parts) > 2 or any(not part or part.startswith(".") for part in parts):
+        if len(parts) > 3 or any(not part or part.startswith(".") for part in parts):
             return None
         path = self.folder.joinpath(*parts)
         try:

@@ -17,6 +17,7 @@ from depthpde.pages.formatting import (
 )
 from depthpde.records.index.entry import Snapshot
 from depthpde.records.index.index import Index
+from depthpde.records.protocols.steps import stage_of
 from depthpde.records.record import METRICS, Record, State
 from depthpde.records.run_model import site_of
 from depthpde.web.diagnosis import DOCTOR, PROBE, last_verdicts
@@ -158,7 +159,8 @@ def _retry(snapshot: Snapshot, record: Record) -> str:
     grid = snapshot.places.get(record.id, ("", ""))[0]
     if not grid:
         return f"depthpde train {shlex.quote(record.task)} … --out {results}"
-    return f"depthpde sweep {shlex.quote(grid)} --out {results} --retry-failed"
+    name = (stage_of(grid) or (grid,))[0]
+    return f"depthpde sweep {shlex.quote(name)} --out {results} --retry-failed"
 
 
 def _environment(environment: Mapping[str, Any]) -> Facts:

@@ -114,6 +114,6 @@ def test_one_of_another_version_is_refused_so_that_it_is_made_anew(results: Path
     assert store.path is not None
     with sqlite3.connect(store.path) as other:
         other.execute("UPDATE about SET format = 'older'")
-    with pytest.raises(sqlite3.DatabaseError, match="must be of format 3 depthpde"):
+    with pytest.raises(sqlite3.DatabaseError, match="must be of format 4 depthpde"):
         Store(store.path)
     assert open_store(results).path == store.path

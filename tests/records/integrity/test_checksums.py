@@ -9,6 +9,7 @@ import pytest
 
 from depthpde.files import write_json
 from depthpde.records.integrity.checksums import (
+    check_count,
     check_file,
     check_numbers,
     check_sizes,
@@ -108,3 +109,15 @@ def test_a_reader_of_curves_and_predictions_checks_them(folder):
     flip(folder / "metrics.jsonl")
     with pytest.raises(ValueError, match="SHA-256"):
         record.points()
+
+
+def test_predictions_are_as_many_as_the_test_counts(tmp_path):
+    path, test = tmp_path / "predictions.u8", {"targets": 4}
+    check_count(path, test)  # not there
+    path.write_bytes(bytes(3))
+    check_count(path, {})  # nothing is counted
+    check_count(path, test, bytes(4))
+    with pytest.raises(ValueError, match=r"must hold 4 predictions, got 3; .*anew"):
+        check_count(path, test)
+    with pytest.raises(ValueError, match="got 2"):
+        check_count(path, test, bytes(2))

@@ -3,7 +3,14 @@ import math
 import pytest
 
 from depthpde.records.protocols.protocol import BaselineGate, Look, PlannedContrast, StudyProtocol
-from depthpde.records.protocols.steps import GateError, choose_rate, pass_gates
+from depthpde.records.protocols.steps import (
+    STAGES,
+    GateError,
+    choose_rate,
+    pass_gates,
+    stage_grid,
+    stage_of,
+)
 
 TEXT = BaselineGate(task="text", endpoint="accuracy", least=59.4, words="a bag of bytes")
 IMAGE = BaselineGate(task="image", endpoint="accuracy", least=25.0, words="a linear probe")
@@ -45,3 +52,10 @@ def test_a_gate_that_fails_stops_the_experiment_and_says_which(reached):
     ) as printed:
         pass_gates(PROTOCOL, found)
     assert "image" not in str(printed.value)
+
+
+def test_the_grid_of_a_stage_names_its_study_and_any_other_none():
+    for stage in STAGES:
+        assert stage_of(stage_grid("a.b", stage)) == ("a.b", stage)
+    assert stage_of("placement") is stage_of(".tuning") is stage_of("tuning") is None
+    assert stage_of("mine.other") is None

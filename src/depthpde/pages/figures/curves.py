@@ -113,28 +113,20 @@ def curves(
     return drawing(width, bottom + 38, *parts, title=title, description=_describe(drawn, levels))
 
 
-@dataclass(frozen=True, slots=True)
 class _Drawn:
     """A curve with its look, on axes that may be logarithmic."""
 
-    line: Line
-    kind: str
-    log_x: bool
-    log_y: bool
-
-    @property
-    def points(self) -> list[tuple[float, float]]:
-        return [point for run in self.runs() for point in run]
-
-    def runs(self) -> list[list[tuple[float, float]]]:
-        """Return the points between two gaps, run by run."""
-        pairs = zip(self.line.x, self.line.y, strict=True)
+    def __init__(self, line: Line, kind: str, log_x: bool, log_y: bool) -> None:
+        self.line, self.kind, self.log_x, self.log_y = line, kind, log_x, log_y
+        pairs = zip(line.x, line.y, strict=True)
         found = itertools.groupby(pairs, key=lambda pair: self._there(*pair))
-        return [list(run) for there, run in found if there]
+        self.runs = [list(run) for there, run in found if there]
+        """The points between two gaps, run by run."""
+        self.points = [point for run in self.runs for point in run]
 
     def curve(self, across: AxisScale, up: AxisScale) -> str:
         parts = []
-        for run in self.runs():
+        for run in self.runs:
             points = [(across.at(x), up.at(y)) for x, y in run]
             if len(points) == 1:  # a point between two gaps has no length of its own
                 (x, y), half = points[0], 3.0

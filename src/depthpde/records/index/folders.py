@@ -17,12 +17,20 @@ from itertools import chain
 from pathlib import Path
 
 from depthpde.records.probes import PROBE
-from depthpde.records.record import CONFIG, GRIDS, METRICS, RESULT, RUNS, STATUS
+from depthpde.records.record import (
+    CONFIG,
+    GRIDS,
+    METRICS,
+    PREDICTIONS,
+    RESULT,
+    RUNS,
+    STATUS,
+)
 
 OPEN_FILES = (".", CONFIG, STATUS)
 """Of every run; the folder's own for files that come and go."""
-FINISHED_FILES = (METRICS, PROBE)
-"""Of a run with a result, besides: what the index keeps of them must still be true."""
+FINISHED_FILES = (METRICS, PROBE, PREDICTIONS)
+"""Of a run with a result, besides: what the index knows of them must still be true."""
 _FILES = tuple(f"/{name}" for name in (RESULT, *OPEN_FILES, *FINISHED_FILES))
 _GONE = (0, 0, 0, 0)
 _NUMBERS = struct.Struct(f"={len(_GONE) * len(_FILES)}q")

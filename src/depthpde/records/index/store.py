@@ -27,7 +27,7 @@ from depthpde.records.index.folders import Signature
 from depthpde.records.record import State
 
 FOLDER = ".index"
-FORMAT = f"3 depthpde {__version__}"
+FORMAT = f"4 depthpde {__version__}"
 """Another version may read records by other rules, so its rows are not trusted."""
 FORGOTTEN_AFTER = 30 * 86400.0
 """Seconds after which the index of a machine that nobody used is removed."""

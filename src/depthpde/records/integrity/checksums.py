@@ -78,6 +78,26 @@ def check_sizes(folder: Path, result: Mapping[str, Any]) -> None:
             )
 
 
+def check_count(path: Path, test: Mapping[str, Any], content: bytes | None = None) -> None:
+    """Refuse predictions, a byte each, that are not as many as the test counts.
+
+    The one file whose size a result tells without a checksum. One that is not there is fine.
+
+    Args:
+        path: The file.
+        test: Of the result; nothing is wanted where it counts nothing.
+        content: What was read of the file; its size alone is asked for if not given.
+    """
+    wanted = test.get("targets")
+    if wanted is None or (content is None and not path.exists()):
+        return
+    held = path.stat().st_size if content is None else len(content)
+    if held != wanted:
+        raise ValueError(
+            f"{path} must hold {wanted} predictions, got {held}; {_again(path.parent)}"
+        )
+
+
 def check_file(
     folder: Path, name: str, result: Mapping[str, Any] | None, content: bytes | None = None
 ) -> None:

@@ -8,6 +8,25 @@ from dataclasses import dataclass
 
 from depthpde.records.protocols.protocol import BaselineGate, StudyProtocol
 
+TUNING, GATES = "tuning", "gates"
+STAGES = {TUNING: "choose a rate for each variant of", GATES: "tell whether the baseline learned"}
+"""Grids of an experiment that are no result by themselves → what their runs do for it."""
+
+
+def stage_grid(study: str, stage: str) -> str:
+    """Return the name of the grid of one stage of an experiment."""
+    return f"{study}.{stage}"
+
+
+def stage_of(grid: str) -> tuple[str, str] | None:
+    """Return the experiment and the stage that a grid is of; None for any other grid.
+
+    >>> stage_of("pathfinder.tuning"), stage_of("pathfinder")
+    (('pathfinder', 'tuning'), None)
+    """
+    study, _, stage = grid.rpartition(".")
+    return (study, stage) if study and stage in STAGES else None
+
 
 def choose_rate(losses: Mapping[float, float | None]) -> float:
     """Return the learning rate of the least validation loss; the smaller of two that are equal.
