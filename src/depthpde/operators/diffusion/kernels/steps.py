@@ -13,7 +13,9 @@ updated several at a time as one flat array, the others one by one.
 
 from __future__ import annotations
 
+from depthpde.operators.diffusion.kernels.compilation import inline, kernel
 from depthpde.operators.diffusion.kernels.lanes import (
+    aligned,
     fma,
     get,
     load,
@@ -22,7 +24,6 @@ from depthpde.operators.diffusion.kernels.lanes import (
     store,
     width,
 )
-from depthpde.operators.diffusion.kernels.threads import aligned, inline, kernel
 from depthpde.operators.diffusion.kernels.walls import open_run, row_of, sides
 
 FLAT = 1024  # numbers in one flat run
