@@ -40,15 +40,16 @@ def step(  # type: ignore[no-untyped-def]
     The ratio is the same at every edge of a sequence: [batch | 1, 1, dim | 1].
     """
     _, length, dim = shape
-    tiles = (length + tile - 1) // tile
-    near = c == k and dilation == 1 and dim % width(g) == 0
+    tiles, summing = (length + tile - 1) // tile, partial.shape[0] > 0
+    # To load each number once pays where there is more to do than to wait for memory: for sums,
+    # and where numbers are converted. Else one straight stream is faster.
+    near = c == k and dilation == 1 and dim % width(g) == 0 and (summing or g.itemsize == 2)
     longest = max(1, min(WALK, FLAT // dim) if near else FLAT // dim)
     # A step to one side is the symmetric one with the same neighbour twice and half the ratio:
     # r/2 ((y − x) − (x − y)) = r (y − x), to the bit.
     one, away = max(c, k), dilation * dim
     twice = one if c == k else one + one
     below, above = -away if c == 1 else away, away if k == 1 else -away
-    summing = partial.shape[0] > 0
     r = aligned(longest * dim, ratio)
     brought = aligned(longest * dim if summing else 0, ratio)
     for task in range(first, last):
@@ -117,21 +118,16 @@ def _walk(g, u, out, r, brought, at, run, dim, summing):  # type: ignore[no-unty
     for d in range(0, dim, lanes):
         place, ratio = at + d, load(r, d)
         before, x = load(g, place - dim), load(g, place)
-        if summing:
-            total = load(brought, d)
-            for _ in range(run):
-                after = load(g, place + dim)
-                change = minus(minus(after, x), minus(x, before))
-                store(out, place, fma(ratio, change, x))
+        total = load(brought, d) if summing else ratio
+        for _ in range(run):
+            after = load(g, place + dim)
+            change = minus(minus(after, x), minus(x, before))
+            store(out, place, fma(ratio, change, x))
+            if summing:
                 total = fma(change, load(u, place), total)
-                before, x, place = x, after, place + dim
+            before, x, place = x, after, place + dim
+        if summing:
             store(brought, d, total)
-        else:
-            for _ in range(run):
-                after = load(g, place + dim)
-                change = minus(minus(after, x), minus(x, before))
-                store(out, place, fma(ratio, change, x))
-                before, x, place = x, after, place + dim
 
 
 @inline
