@@ -54,7 +54,7 @@ def test_one_thread_takes_all_at_once():
 
 @pytest.mark.usefixtures("_two_threads")
 def test_a_kernel_without_memory_raises():
-    with pytest.raises(MemoryError, match="'fail'.*fewer threads"):
+    with pytest.raises(MemoryError, match=r"'fail'.*fewer threads"):
         threads.launch(fail, 16, threads.SMALL, np.zeros(1))
 
 
