@@ -5,6 +5,8 @@
     python benchmarks/diffusion.py --cpu      one thread, least CPU time: where other work runs too
 
 Every ratio is a median of interleaved pairs: a, b, a, b … so that a noisy neighbour hits both.
+Freed memory is kept, as `depthpde train` keeps it: else the system clears every page of every
+result anew, the clone's as well, and that is what would be measured; two lines show how much.
 The tests of the kernels run first; numbers of wrong kernels are not printed.
 """
 
@@ -29,6 +31,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 import depthpde as dp
+from depthpde.training.memory import keep_freed_memory
 
 Bars = tuple[float | None, float | None]
 ROOT = Path(__file__).parents[1]
@@ -203,6 +206,23 @@ def layer_rows(shape: tuple[int, int, int], dtype: torch.dtype, judged: bool) ->
         rows.append(Row(f"{name} {what} forward / clone", alone, forward))
         rows.append(Row(f"{name} {what} forward + backward / clone", back, both))
     return rows
+
+
+def allocator_rows() -> list[Row]:
+    """Measure one step where freed memory goes back to the system, as it does by default."""
+    code = f"""
+import sys; sys.path.insert(0, {str(ROOT / "benchmarks")!r})
+import torch, diffusion as benchmark
+torch.set_num_threads({torch.get_num_threads()})
+for row in benchmark.layer_rows((32, 1024, 64), torch.float32, False)[:2]:
+    print(row.measured)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    name = "32×1024×64 float32 Diffusion, memory not kept,"
+    return [
+        Row(f"{name} {way} / clone", float(found))
+        for way, found in zip(("forward", "forward + backward"), done.stdout.split(), strict=True)
+    ]
 
 
 def plane_rows(dtype: torch.dtype) -> list[Row]:
@@ -385,6 +405,7 @@ def table() -> Iterator[Row]:
     yield decode_row()
     yield peak_row()
     yield first_use_row()
+    yield from allocator_rows()
     for dtype in (torch.float32, torch.bfloat16):
         for shape in (*SHAPES, *PRINTED):
             yield from layer_rows(shape, dtype, judged=shape in SHAPES)
@@ -416,6 +437,8 @@ def main() -> int:
             return 1
     taken = "least CPU times but one" if arguments.cpu else "medians"
     print(f"{torch.get_num_threads()} threads, {taken} of {ROUNDS} interleaved pairs")
+    kept = keep_freed_memory()
+    print("freed memory is kept" if kept else "this system's allocator cannot keep freed memory")
     rows = []
     for row in table():
         print(row, flush=True)

@@ -18,7 +18,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from depthpde.operators.diffusion.kernels.compilation import inline, kernel
 from depthpde.operators.diffusion.kernels.lanes import (
+    aligned,
     fma,
     get,
     load,
@@ -32,7 +34,7 @@ from depthpde.operators.diffusion.kernels.lanes import (
     times,
     width,
 )
-from depthpde.operators.diffusion.kernels.threads import aligned, edge_array, inline, kernel, launch
+from depthpde.operators.diffusion.kernels.threads import edge_array, launch
 from depthpde.operators.diffusion.kernels.walls import is_open, row_of
 from depthpde.operators.diffusion.operator import build
 from depthpde.operators.diffusion.problem import (

@@ -22,6 +22,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from depthpde.operators.diffusion.kernels.compilation import inline, kernel
 from depthpde.operators.diffusion.kernels.lanes import (
     FLOATS,
     exp2,
@@ -39,7 +40,7 @@ from depthpde.operators.diffusion.kernels.lanes import (
     width,
     zeros,
 )
-from depthpde.operators.diffusion.kernels.threads import inline, kernel, launch
+from depthpde.operators.diffusion.kernels.threads import launch
 from depthpde.operators.diffusion.operator import runs_eagerly
 from depthpde.operators.interaction import attention_weights
 from depthpde.shapes import Mask

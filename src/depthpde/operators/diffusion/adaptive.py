@@ -21,7 +21,9 @@ import math
 import torch
 from torch import Tensor
 
+from depthpde.operators.diffusion.kernels.compilation import inline, kernel
 from depthpde.operators.diffusion.kernels.lanes import (
+    aligned,
     fma,
     get,
     load,
@@ -37,14 +39,7 @@ from depthpde.operators.diffusion.kernels.lanes import (
     width,
     zeros,
 )
-from depthpde.operators.diffusion.kernels.threads import (
-    aligned,
-    edge_array,
-    inline,
-    kernel,
-    launch,
-    tile_length,
-)
+from depthpde.operators.diffusion.kernels.threads import edge_array, launch, tile_length
 from depthpde.operators.diffusion.kernels.walls import is_open, row_of
 from depthpde.operators.diffusion.operator import build
 from depthpde.operators.diffusion.problem import (

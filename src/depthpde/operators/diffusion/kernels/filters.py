@@ -21,8 +21,17 @@ K multiplications a number forward, 2K backward.
 
 from __future__ import annotations
 
-from depthpde.operators.diffusion.kernels.lanes import fma, get, load, put, store, width, zeros
-from depthpde.operators.diffusion.kernels.threads import aligned, inline, kernel
+from depthpde.operators.diffusion.kernels.compilation import inline, kernel
+from depthpde.operators.diffusion.kernels.lanes import (
+    aligned,
+    fma,
+    get,
+    load,
+    put,
+    store,
+    width,
+    zeros,
+)
 from depthpde.operators.diffusion.kernels.walls import piece, row_of
 
 TILE = 128  # sites in one window

@@ -11,6 +11,7 @@ results are mixed there before the store. One read and one write of the field, a
 
 from __future__ import annotations
 
+from depthpde.operators.diffusion.kernels.compilation import inline, kernel
 from depthpde.operators.diffusion.kernels.filters import (
     NOTHING,
     SITES,
@@ -22,6 +23,7 @@ from depthpde.operators.diffusion.kernels.filters import (
     take_taps,
 )
 from depthpde.operators.diffusion.kernels.lanes import (
+    aligned,
     fma,
     get,
     load,
@@ -33,7 +35,6 @@ from depthpde.operators.diffusion.kernels.lanes import (
     total,
     width,
 )
-from depthpde.operators.diffusion.kernels.threads import aligned, inline, kernel
 from depthpde.operators.diffusion.kernels.walls import piece, row_of
 
 

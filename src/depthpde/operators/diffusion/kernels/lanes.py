@@ -20,7 +20,9 @@ import numpy as np
 import torch
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic, models, register_model
+from numba.np.arrayobj import populate_array
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -29,7 +31,8 @@ REGISTER = 64 if llvm.get_host_cpu_features().get("avx512f") else 32
 FLOATS = REGISTER // 4
 
 _CONTRACT = ("contract",)  # a product and a sum may be one instruction, rounded once
-_I16, _I32, _F16, _F32 = ir.IntType(16), ir.IntType(32), ir.HalfType(), ir.FloatType()
+_I16, _I32, _I64 = ir.IntType(16), ir.IntType(32), ir.IntType(64)
+_F16, _F32 = ir.HalfType(), ir.FloatType()
 _VIEWS = {torch.bfloat16: torch.uint16, torch.float16: torch.int16}
 
 
@@ -122,6 +125,28 @@ def _writer(array: types.Array, kind: types.Type, count: int | None) -> Any:
         return context.get_dummy_value()
 
     return types.void(array, types.intp, kind), make
+
+
+@intrinsic
+def aligned(_: Any, numbers: types.Integer, like: types.Array) -> Any:
+    """Give zeros that begin at a cache line, so that no load spans two; freed with the kernel."""
+    kind = types.Array(like.dtype, 1, "C")
+
+    def make(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        dtype = context.get_data_type(kind.dtype)
+        item = ir.Constant(_I64, context.get_abi_sizeof(dtype))
+        size = builder.mul(args[0], item)
+        memory = context.nrt.meminfo_alloc_aligned(builder, size, ir.Constant(_I32, 64))
+        data = context.nrt.meminfo_data(builder, memory)
+        cgutils.memset(builder, data, size, 0)
+        array = context.make_array(kind)(context, builder)
+        populate_array(
+            array, data=builder.bitcast(data, dtype.as_pointer()), shape=[args[0]],
+            strides=[item], itemsize=item, meminfo=memory,
+        )  # fmt: skip
+        return array._getvalue()
+
+    return kind(types.intp, like), make
 
 
 @intrinsic

@@ -15,8 +15,10 @@ from __future__ import annotations
 
 import math
 
+from depthpde.operators.diffusion.kernels.compilation import inline, kernel
 from depthpde.operators.diffusion.kernels.lanes import (
     above_zero,
+    aligned,
     exp2,
     fma,
     get,
@@ -32,7 +34,6 @@ from depthpde.operators.diffusion.kernels.lanes import (
     width,
     zeros,
 )
-from depthpde.operators.diffusion.kernels.threads import aligned, inline, kernel
 from depthpde.operators.diffusion.kernels.walls import is_open, row_of
 
 LOG2_E = 1 / math.log(2)

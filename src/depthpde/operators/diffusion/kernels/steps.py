@@ -8,12 +8,14 @@ One step in flux form, with the two numbers (c, k) that make it symmetric, upwin
 
 Cost: the field is read once and written once (neighbouring rows come from the cache); with the
 sums for the ratio's gradient a second field is read once. Sites whose edges are all open are
-updated several at a time as one flat array, the others one by one.
+updated several at a time, the others one by one.
 """
 
 from __future__ import annotations
 
+from depthpde.operators.diffusion.kernels.compilation import inline, kernel
 from depthpde.operators.diffusion.kernels.lanes import (
+    aligned,
     fma,
     get,
     load,
@@ -22,10 +24,10 @@ from depthpde.operators.diffusion.kernels.lanes import (
     store,
     width,
 )
-from depthpde.operators.diffusion.kernels.threads import aligned, inline, kernel
 from depthpde.operators.diffusion.kernels.walls import open_run, row_of, sides
 
-FLAT = 1024  # numbers in one flat run
+FLAT = 2048  # numbers in one run of open sites
+WALK = 16  # sites that a register's width of features passes in one go
 SYMMETRIC, UPWIND, DOWNWIND = (1, 1), (1, 0), (0, 1)
 
 
@@ -38,106 +40,110 @@ def step(  # type: ignore[no-untyped-def]
     The ratio is the same at every edge of a sequence: [batch | 1, 1, dim | 1].
     """
     _, length, dim = shape
-    tiles = (length + tile - 1) // tile
-    longest = max(1, FLAT // dim)
-    summing = partial.shape[0] > 0
+    tiles, summing = (length + tile - 1) // tile, partial.shape[0] > 0
+    # To load each number once pays where there is more to do than to wait for memory: for sums,
+    # and where numbers are converted. Else one straight stream is faster.
+    near = c == k and dilation == 1 and dim % width(g) == 0 and (summing or g.itemsize == 2)
+    longest = max(1, min(WALK, FLAT // dim) if near else FLAT // dim)
+    # A step to one side is the symmetric one with the same neighbour twice and half the ratio:
+    # r/2 ((y − x) − (x − y)) = r (y − x), to the bit.
+    one, away = max(c, k), dilation * dim
+    twice = one if c == k else one + one
+    below, above = -away if c == 1 else away, away if k == 1 else -away
     r = aligned(longest * dim, ratio)
     brought = aligned(longest * dim if summing else 0, ratio)
     for task in range(first, last):
         b, start = task // tiles, (task % tiles) * tile
         stop, row, base = min(length, start + tile), row_of(edges, b), b * length * dim
         if task == first or task % tiles == 0:
-            _spread(ratio, b, longest, r)
+            _spread(ratio, b, longest, twice, r)
         brought[:] = 0
         i = start
         while i < stop:
-            # Sites between walls are one by one; those without are one flat array, in which the
-            # neighbour is `shift` numbers away and no index is computed for a site.
-            run = open_run(i, stop, longest, length, dilation, edges, row)
-            if run > 0:
-                at, n, shift = base + i * dim, run * dim, dilation * dim
-                if summing:
-                    _sum_run(g, u, out, r, brought, at, n, shift, c, k)
-                else:
-                    _run(g, out, r, at, n, shift, c, k)
-                i += run
-                continue
-            below, above, left, right = sides(i, length, dilation, periodic, edges, row)
-            at = base + i * dim
-            for d in range(dim):
-                x = get(g, at + d)
-                # what stands beyond a wall may be no number: it is not even multiplied by zero
-                gain = get(g, base + above * dim + d) - c * x if right and k == 1 else c * 0
-                loss = x - (get(g, base + below * dim + d) if c == 1 else c * 0) if left else c * 0
-                put(out, at + d, x + r[d] * (gain - loss))
-                if summing and (left or right):
-                    brought[d] += (gain - loss) * get(u, at + d)
-            i += 1
+            # sites at walls are one by one; no index is computed for the others
+            run, at = open_run(i, stop, longest, length, dilation, edges, row), base + i * dim
+            if run > 0 and near:
+                _walk(g, u, out, r, brought, at, run, dim, summing)
+            elif run > 0:
+                _flat(g, u, out, r, brought, at, run * dim, below, above, summing)
+            else:
+                low, high, left, right = sides(i, length, dilation, periodic, edges, row)
+                if not (left or right):
+                    _keep(g, out, at, dim)
+                    i += 1
+                    continue
+                for d in range(dim):
+                    x = get(g, at + d)
+                    # beyond a wall may be no number: it is not even multiplied by zero
+                    gain = get(g, base + high * dim + d) - c * x if right and k == 1 else c * 0
+                    other = get(g, base + low * dim + d) if left and c == 1 else c * 0
+                    change = twice * (gain - (x - other if left else c * 0))
+                    put(out, at + d, x + r[d] * change)
+                    if summing:
+                        brought[d] += change * get(u, at + d)
+            i += max(run, 1)
         if summing:
             sums = partial[task]
             sums[:] = 0
             for m in range(longest):
                 for d in range(dim):
-                    sums[d] += brought[m * dim + d]
+                    sums[d] += brought[m * dim + d] / twice
 
 
 @inline
-def _spread(ratio, b, copies, out):  # type: ignore[no-untyped-def]
-    """Write the ratio of every feature, as often as sites are updated at once."""
+def _spread(ratio, b, copies, parts, out):  # type: ignore[no-untyped-def]
+    """Write the ratio of every feature, divided, as often as sites are updated at once."""
     row = ratio[b if ratio.shape[0] > 1 else 0, 0]
     dim = out.shape[0] // copies
     for d in range(dim):
-        value = row[d] if ratio.shape[2] > 1 else row[0]
+        value = (row[d] if ratio.shape[2] > 1 else row[0]) / parts
         for m in range(copies):
             out[m * dim + d] = value
 
 
 @inline
-def _run(g, out, r, at, n, shift, c, k):  # type: ignore[no-untyped-def]
-    """Take one step of a flat run."""
+def _keep(g, out, at, dim):  # type: ignore[no-untyped-def]
+    """Let a site between two walls, so every padded one, keep its values."""
     lanes = width(g)
-    if c == 1 and k == 1:
-        for t in range(0, n - lanes + 1, lanes):
-            x, place = load(g, at + t), at + t
-            change = minus(minus(load(g, place + shift), x), minus(x, load(g, place - shift)))
-            store(out, place, fma(load(r, t), change, x))
-    else:
-        other = at - shift if k == 0 else at + shift
-        for t in range(0, n - lanes + 1, lanes):
-            x = load(g, at + t)
-            store(out, at + t, fma(load(r, t), minus(load(g, other + t), x), x))
-    for t in range(n - n % lanes, n):
-        x = get(g, at + t)
-        put(out, at + t, x + r[t] * _change(g, at + t, shift, x, c, k))
+    for d in range(at, at + dim - lanes + 1, lanes):
+        store(out, d, load(g, d))
+    for d in range(at + dim - dim % lanes, at + dim):
+        put(out, d, get(g, d))
 
 
 @inline
-def _sum_run(g, u, out, r, brought, at, n, shift, c, k):  # type: ignore[no-untyped-def]
-    """Take one step of a flat run, and add what the step brings, times the field, to the sums."""
+def _walk(g, u, out, r, brought, at, run, dim, summing):  # type: ignore[no-untyped-def]
+    """Take a symmetric step, a register's width of features after the other: one load a number."""
     lanes = width(g)
-    if c == 1 and k == 1:
-        for t in range(0, n - lanes + 1, lanes):
-            x, place = load(g, at + t), at + t
-            change = minus(minus(load(g, place + shift), x), minus(x, load(g, place - shift)))
-            store(out, place, fma(load(r, t), change, x))
+    for d in range(0, dim, lanes):
+        place, ratio = at + d, load(r, d)
+        before, x = load(g, place - dim), load(g, place)
+        total = load(brought, d) if summing else ratio
+        for _ in range(run):
+            after = load(g, place + dim)
+            change = minus(minus(after, x), minus(x, before))
+            store(out, place, fma(ratio, change, x))
+            if summing:
+                total = fma(change, load(u, place), total)
+            before, x, place = x, after, place + dim
+        if summing:
+            store(brought, d, total)
+
+
+@inline
+def _flat(g, u, out, r, brought, at, n, below, above, summing):  # type: ignore[no-untyped-def]
+    """Take one step of a run as one flat array: to one side, far away, any number of features."""
+    lanes = width(g)
+    for t in range(0, n - lanes + 1, lanes):
+        place = at + t
+        x = load(g, place)
+        change = minus(minus(load(g, place + above), x), minus(x, load(g, place + below)))
+        store(out, place, fma(load(r, t), change, x))
+        if summing:
             store(brought, t, fma(change, load(u, place), load(brought, t)))
-    else:
-        other = at - shift if k == 0 else at + shift
-        for t in range(0, n - lanes + 1, lanes):
-            x = load(g, at + t)
-            change = minus(load(g, other + t), x)
-            store(out, at + t, fma(load(r, t), change, x))
-            store(brought, t, fma(change, load(u, at + t), load(brought, t)))
     for t in range(n - n % lanes, n):
         x = get(g, at + t)
-        change = _change(g, at + t, shift, x, c, k)
+        change = (get(g, at + t + above) - x) - (x - get(g, at + t + below))
         put(out, at + t, x + r[t] * change)
-        brought[t] += change * get(u, at + t)
-
-
-@inline
-def _change(g, at, shift, x, c, k):  # type: ignore[no-untyped-def]
-    """Give (Mg) of one number whose edges are all open."""
-    if c == 1 and k == 1:
-        return (get(g, at + shift) - x) - (x - get(g, at - shift))
-    return get(g, at - shift if k == 0 else at + shift) - x
+        if summing:
+            brought[t] += change * get(u, at + t)
