@@ -1,5 +1,6 @@
 """One row an experiment under protocol; only its own records count."""
 
+from collections import Counter
 from dataclasses import replace
 
 from depthpde.papers.experiment import Case
@@ -11,10 +12,10 @@ from papers.invented import evidence
 STENCIL = EXPERIMENTS["stencil"]
 
 
-def made(name="stencil"):
-    """Invent two test seeds of every cell."""
+def made(name="stencil", seeds=2):
+    """Invent test seeds of every cell."""
     effects = {each.label: 1.0 for each in STENCIL.variants[1:]}
-    found = evidence(effects, name=name, seeds=2, tasks=STENCIL.tasks("mini"))
+    found = evidence(effects, name=name, seeds=seeds, tasks=STENCIL.tasks("mini"))
     runs = {
         cell: {
             100 + seed: replace(run, config=dict(run.config) | {"seed": 100 + seed})
@@ -48,10 +49,16 @@ def test_records_under_the_protocol_are_counted_and_others_are_not():
     assert row([made("stencil.tuning")])["state"] == f"tuning; recorded 0 of {6 * cells}"
 
 
-def test_the_verdict_is_that_of_its_findings():
-    ours = under(made(), STENCIL.protocol)
-    found = STENCIL.judge(Case(scale="mini", evidence=ours))
-    assert row([ours], [found])["verdict"] == "inconclusive 4"
+def test_the_verdict_is_that_of_its_findings_and_there_is_none_before_a_look():
+    for seeds in (2, 6):
+        ours = under(made(seeds=seeds), STENCIL.protocol)
+        found = STENCIL.judge(Case(scale="mini", evidence=ours))
+        counts = Counter(str(each.verdict) for each in found.claims)
+        wanted = ", ".join(f"{word} {n}" if n > 1 else word for word, n in counts.items())
+        assert row([ours], [found])["verdict"] == (
+            "none before its first look" if seeds == 2 else wanted
+        )
+    assert row([made()])["verdict"] == ""
 
 
 def test_what_has_begun_is_a_table_and_the_rest_one_line():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from depthpde.papers.confirmatory.conclusion import confirmatory
+from depthpde.papers.confirmatory.conclusion import confirmatory, finished_seeds
 from depthpde.papers.experiment import Experiment
 from depthpde.papers.registry import EXPERIMENTS
 from depthpde.records.evidence import Evidence
@@ -35,7 +35,7 @@ def protocol_rows(
             "question": each.question,
             "protocol": f"`{each.protocol.digest}`",
             "state": _state(each, recorded),
-            "verdict": _verdict(judged.get(name)),
+            "verdict": _verdict(each, recorded.get(name), judged.get(name)),
         }
         for name, each in experiments.items()
         if each.protocol is not None
@@ -77,8 +77,14 @@ def _state(experiment: Experiment, recorded: Mapping[str, Evidence]) -> str:
     return f"tuning; recorded 0 of {wanted}" if begun else NOT_YET
 
 
-def _verdict(found: Findings | None) -> str:
+def _verdict(experiment: Experiment, grid: Evidence | None, found: Findings | None) -> str:
     """Count the verdicts, in the order of the tests; nothing before a look."""
+    protocol = experiment.protocol
+    assert protocol is not None, "only experiments under a protocol have a row"
+    if grid is not None:
+        kept, _ = confirmatory(protocol, grid)
+        if any(kept.runs.values()) and protocol.look(finished_seeds(protocol, kept)) is None:
+            return "none before its first look"
     claims: Iterable[JudgedClaim] = () if found is None else found.claims
     counts = Counter(str(each.verdict) for each in claims)
     return ", ".join(f"{word} {count}" if count > 1 else word for word, count in counts.items())
