@@ -27,12 +27,12 @@ from torch.optim import Optimizer
 
 from depthpde.doctor.alarms.detector import Alarm, Detector
 from depthpde.doctor.alarms.rollback import Rollback
+from depthpde.doctor.alarms.sample import Sample, SamplePoints
 from depthpde.doctor.checks.inspection import inspect_learning, inspect_weights
 from depthpde.doctor.checks.motion import Motion
 from depthpde.doctor.diagnosis import Diagnosis, judge
 from depthpde.doctor.model_map import model_map
 from depthpde.doctor.probe import probe
-from depthpde.doctor.sample import Sample, SamplePoints
 from depthpde.doctor.thresholds import Grade, Thresholds
 from depthpde.errors import check_name, check_positive, check_range
 from depthpde.insertion.calling import check_has_weights

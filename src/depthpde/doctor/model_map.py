@@ -202,6 +202,15 @@ def model_map(
     return ModelMap(model, known, blocks, query_key, None, held.name, others)
 
 
+def block_of(body: ModelMap) -> Callable[[str], str]:
+    """Give the function that names the block of a weight, or the part it belongs to."""
+    owners: dict[int, str] = {}
+    for k, block in enumerate(body.blocks, start=1):
+        owners |= {id(weight): f"block {k}" for weight in block.parts.parameters()}
+    names = {name: owners.get(id(weight)) for name, weight in body.model.named_parameters()}
+    return lambda name: names.get(name) or name.split(".")[0]
+
+
 def linear_weight(module: Any) -> Tensor | None:
     """Give the matrix [out, in] of a linear map, whatever the library calls it."""
     weight = getattr(module, "weight", None)

@@ -16,8 +16,7 @@ from torch import Tensor, nn
 
 from depthpde.doctor.checks.components import component_of_weight
 from depthpde.doctor.depth_profile import DepthSeries
-from depthpde.doctor.model_map import ModelMap
-from depthpde.doctor.probe import block_of
+from depthpde.doctor.model_map import ModelMap, block_of
 
 ENTRIES = 4096
 FEWEST = 2

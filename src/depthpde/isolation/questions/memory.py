@@ -24,7 +24,8 @@ def _excuse(subject: AuditSubject) -> str:
 
 
 def _trials(subject: AuditSubject) -> Iterator[Trial]:
-    batch, plain = subject.batch, single(subject.batch, live=True)
+    batch = subject.batch
+    plain = single(batch, live=True) if subject.runner.silent else subject.plain
     other = batch.changed(batch.key, where_rows(batch, slice(None)))
     shorter = batch.narrowed(slice(0, 1))
     if subject.main is not None:
@@ -44,7 +45,7 @@ def _trials(subject: AuditSubject) -> Iterator[Trial]:
         yield Trial(what=what, reference=plain, other=twice, compares="all")
     trained = single(batch, training=True)
     if not _is_random(subject, trained):
-        yield Trial(what=TRAINING, reference=single(batch), other=trained, compares="all")
+        yield Trial(what=TRAINING, reference=subject.plain, other=trained, compares="all")
 
 
 def _is_random(subject: AuditSubject, run: AuditRun) -> bool:

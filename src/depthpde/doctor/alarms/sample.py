@@ -18,8 +18,7 @@ from torch.linalg import vector_norm
 
 from depthpde.doctor.activations import listening
 from depthpde.doctor.depth_profile import DepthSeries, Value, depth_labels, numbers
-from depthpde.doctor.model_map import ModelMap
-from depthpde.doctor.probe import block_of
+from depthpde.doctor.model_map import ModelMap, block_of
 from depthpde.insertion.recorder import Given
 
 
