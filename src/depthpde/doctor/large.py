@@ -22,7 +22,7 @@ MANY = 2 * 10**7
 """Parameters from which on a model is large: no second set of weights in float64 is made."""
 TOLERANCE = 1e-5
 """Relative move of an output of a large model that may be rounding."""
-RANK_TOKENS = 256
+RANK_TOKENS = 128
 """Tokens of a large model of which the effective rank is measured: that is cubic."""
 ROWS, SITES = 2, 16
 """Rows and sites of passes that are only compared with each other; decoding reads them all."""

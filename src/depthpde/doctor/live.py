@@ -18,6 +18,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from math import isfinite
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -236,11 +237,8 @@ class Doctor:
             return
         began = time.perf_counter()
         values = sample.readings()
-        _, moves = self._readings.look(self.update)
-        if "updates.ratio" in moves:
-            values |= {
-                f"update of {part}": value for part, value in moves["updates.ratio"].singles()
-            }
+        moves = self._readings.ratios(self.update)
+        values |= {f"update of {part}": each for part, each in moves.items() if isfinite(each)}
         found = self.detector.add(self.update, values)
         if found is not None and self.alarm is None:
             self.alarm = found

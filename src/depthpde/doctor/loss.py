@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from depthpde.doctor.activations import listening
@@ -87,7 +87,9 @@ def add_gradients(
         named = {name: take(each) for name, each in named.items()}
     few = None if rows is None else len(rows)
     nodes: dict[int, Tensor] = {}
-    weights = {name: each for name, each in body.model.named_parameters() if each.requires_grad}
+    weights: dict[str, Tensor] = {
+        name: each for name, each in body.model.named_parameters() if each.requires_grad
+    }
     if is_large(body.model):
         weights = {}  # one after the other they still leave holes as large as the model
         measurements.missing["gradient.weights"] = f"more than {MANY // 10**6} million weights"

@@ -114,14 +114,17 @@ def probe(
     with ExitStack() as context:
         context.callback(fast_paths_off())
         context.enter_context(quiet(model))
-        plain = _tensors(call_model(model, args, named)) if check else None
+        large = is_large(model)
+        plain = _tensors(call_model(model, args, named)) if check and not large else None
         with Recorder() as recorder, watching(body, layers=layers) as activations:
             watch = ModuleWatch(body, recorder) if modules else None
             output = call_model(model, args, named)
         _check_seen(body, activations)
-        faithful = same_outputs(plain, output) if check else None
+        faithful = same_outputs(plain, output) if plain is not None else None
         facts = _facts(activations, args, named) | _of_output(output, activations.valid_mask)
         del plain, output  # logits of a large vocabulary: measures need them no more
+        if check and large:
+            faithful = _repeats_few(body, activations, args, named)
         measurements = Measurements(body, activations, light=light).take(groups)
         if watch is not None:
             facts |= watch.facts()
@@ -146,7 +149,6 @@ def probe(
                 "baseline", partial(add_baseline, measurements, args, named, groups)
             )
         if causality:
-            large = is_large(model)
             _add_leak(measurements, facts, args, named, trials=1 if light else 2 if large else 5,
                       tolerance=TOLERANCE if large else 0.0)  # fmt: skip
     if not with_gradients:
@@ -250,6 +252,34 @@ def _is_constant(values: Iterable[Any], mask: Tensor | None) -> bool:
     return bool(fields)
 
 
+def _few_rows(
+    body: ModelMap, activations: Activations, args: tuple[Any, ...], named: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Give a call of two rows, without labels; of a few sites too, if the model is large."""
+    batch, length = activations.stream[0].shape[:2]
+    first = body.layout() is not FieldLayout.LBC
+
+    def few(value: Any) -> Any:
+        rows = isinstance(value, Tensor) and value.ndim > 0 and value.shape[0] == batch
+        value = value[:ROWS] if rows and first and batch != length else value
+        return shorter(value) if first and is_large(body.model) else value
+
+    return tuple(map(few, args)), {
+        name: few(each) for name, each in named.items() if name != "labels"
+    }
+
+
+def _repeats_few(
+    body: ModelMap, activations: Activations, args: tuple[Any, ...], named: dict[str, Any]
+) -> bool | None:
+    """Tell whether a few rows come out the same with hooks and without."""
+    args, named = _few_rows(body, activations, args, named)
+    plain = call_model(body.model, args, named)
+    with watching(body):
+        probed = call_model(body.model, args, named)
+    return same_outputs(plain, probed)
+
+
 def _add_leak(
     measurements: Measurements,
     facts: dict[str, Any],
@@ -262,21 +292,11 @@ def _add_leak(
     body = measurements.model_map
     if body.causal is False:
         return
-    batch, length = measurements.activations.stream[0].shape[:2]
-    first = body.layout() is not FieldLayout.LBC
-
-    def few(value: Any) -> Any:
-        """Two sequences are enough; every module's output is kept."""
-        rows = isinstance(value, Tensor) and value.ndim > 0 and value.shape[0] == batch
-        value = value[:ROWS] if rows and first and batch != length else value
-        return shorter(value) if first and is_large(body.model) else value
-
-    inputs = tuple(map(few, args)) or {
-        name: few(each) for name, each in named.items() if name != "labels"
-    }
+    few, some = _few_rows(body, measurements.activations, args, named)
+    axis = 0 if body.layout() is FieldLayout.LBC else 1
     try:
         report = check_causality(
-            body.model, inputs, length_axis=1 if first else 0, trials=trials, tolerance=tolerance
+            body.model, few or some, length_axis=axis, trials=trials, tolerance=tolerance
         )
     except ValueError as error:
         measurements.missing["causality"] = str(error)

@@ -18,7 +18,6 @@ from torch.linalg import vector_norm
 from depthpde.measures.tokens import real_field
 from depthpde.shapes import Field, Mask
 
-
 PART = 2**20
 """Entries that are measured at once."""
 
@@ -49,7 +48,7 @@ def precise_norm(gradient: Tensor) -> Tensor:
     values = values.coalesce().values() if values.is_sparse else values
     if values.numel() <= PART:
         return vector_norm(values, dtype=torch.float64)
-    parts = values.reshape(-1).split(PART)
+    parts = torch.split(values.reshape(-1), PART)
     return vector_norm(torch.stack([vector_norm(each, dtype=torch.float64) for each in parts]))
 
 

@@ -58,9 +58,7 @@ def _run(
     subject: AuditSubject, sequence: Sequence, ends: tuple[int, ...], **options: Any
 ) -> AuditRun:
     decode = partial(_decode, subject, sequence, ends)
-    return AuditRun(
-        calls=decode, rows=subject.batch.rows, length=ends[-1] - ends[-2], **options
-    )
+    return AuditRun(calls=decode, rows=subject.batch.rows, length=ends[-1] - ends[-2], **options)
 
 
 def _trial(
