@@ -223,7 +223,7 @@ class Doctor:
     def _listen(self, *, probing: bool) -> None:
         if self._sample is None:
             began = time.perf_counter()
-            self._sample, self._probing = Sample(self._points), probing
+            self._sample, self._probing = Sample(self._points, stream=probing), probing
             self.spent += time.perf_counter() - began
 
     def _leave(self) -> None:

@@ -20,7 +20,7 @@ from torch.linalg import vector_norm
 from depthpde.doctor.activations import Activations
 from depthpde.doctor.attention_weights import AttentionWeights, attention_weights
 from depthpde.doctor.depth_profile import DepthSeries, Value, block_labels, depth_labels
-from depthpde.doctor.large import RANK_TOKENS, is_large
+from depthpde.doctor.large import MANY, RANK_TOKENS, is_large
 from depthpde.doctor.model_map import ModelMap
 from depthpde.doctor.not_measured import NotMeasured
 from depthpde.layers.interaction import Attention
@@ -262,6 +262,12 @@ class Measurements:
             self.add("spectrum.transfer", words, list(linear), gains)
 
     def _weights(self) -> None:
+        if is_large(self.model_map.model):
+            self.missing["spectrum.weights"] = (
+                f"more than {MANY // 10**6} million weights, and no verdict reads them; use "
+                "depthpde.measures.spectrum on those you want"
+            )
+            return
         pairs: dict[str, list[Value]] = {"qk": [], "ov": [], "ffn": []}
         for k in range(len(self.blocks)):
             heads = self.model_map.heads(k)

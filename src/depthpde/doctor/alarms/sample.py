@@ -41,10 +41,11 @@ class Sample:
 
     Args:
         points: Where it listens.
+        stream: Whether to listen to gradients on the stream too, which only a look reads.
     """
 
-    def __init__(self, points: SamplePoints) -> None:
-        self.points, self.model_map = points, points.model_map
+    def __init__(self, points: SamplePoints, *, stream: bool) -> None:
+        self.points, self.model_map, self.on_stream = points, points.model_map, stream
         model_map = points.model_map
         self.call: tuple[nn.Module, Given] | None = None
         self.sites = (0, 0)
@@ -116,7 +117,7 @@ class Sample:
             self.sites = (shape[0], shape[1])
         if depth not in self._sizes:
             self._sizes[depth] = vector_norm(u.detach(), dtype=torch.float32)
-        if u.requires_grad and depth not in self._stream:
+        if self.on_stream and u.requires_grad and depth not in self._stream:
             self._stream[depth] = torch.zeros(())
 
             def note(gradient: Tensor) -> None:
