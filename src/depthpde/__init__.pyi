@@ -14,9 +14,9 @@ from depthpde.data.catalog import prepare as prepare
 from depthpde.data.reader import Split as Split
 from depthpde.data.task import Task as Task
 from depthpde.data.tasks import TASKS
-from depthpde.doctor.alarms.detector import Alarm as Alarm
 from depthpde.doctor.alarms.callbacks import DoctorCallback as DoctorCallback
 from depthpde.doctor.alarms.callbacks import lightning_doctor as lightning_doctor
+from depthpde.doctor.alarms.detector import Alarm as Alarm
 from depthpde.doctor.comparison import DiagnosisComparison as DiagnosisComparison
 from depthpde.doctor.comparison import compare_diagnoses as compare_diagnoses
 from depthpde.doctor.conditions.condition import Condition as Condition

@@ -30,8 +30,6 @@ from depthpde.shapes import Field, Mask
 
 BUDGET = 2**24
 """How many attention weights of one block are looked at; sequences beyond are left out."""
-LIGHT_TOKENS = 512
-"""Tokens whose attention is looked at while a model is trained."""
 
 
 @dataclass(slots=True)
@@ -66,7 +64,6 @@ def watching(
     model_map: ModelMap,
     *,
     inside: bool = True,
-    light: bool = False,
     layers: dict[str, nn.Module] | None = None,
 ) -> Iterator[Activations]:
     """Record what passes by while the context lasts.
@@ -74,13 +71,11 @@ def watching(
     Args:
         model_map: The model.
         inside: Whether to look inside attention.
-        light: Look inside attention of fewer sequences.
         layers: Diffusion layers whose input and output are wanted.
     """
     activations = Activations()
     with Recorder() as recorder:
-        watcher = _Watcher(model_map, activations, recorder, light)
-        watcher.attach(inside, layers or {})
+        _Watcher(model_map, activations, recorder).attach(inside, layers or {})
         yield activations
 
 
@@ -108,14 +103,11 @@ def _on_stream(
 
 
 class _Watcher:
-    def __init__(
-        self, model_map: ModelMap, activations: Activations, recorder: Recorder, light: bool
-    ) -> None:
+    def __init__(self, model_map: ModelMap, activations: Activations, recorder: Recorder) -> None:
         self.model_map, self.activations, self.recorder = model_map, activations, recorder
         self.whole: Given | None = None
         """The model's own call, where it brings the mask."""
-        few = FEW_TOKENS if is_large(model_map.model) else BUDGET
-        self.most_tokens = min(few, LIGHT_TOKENS if light else BUDGET)
+        self.most_tokens = FEW_TOKENS if is_large(model_map.model) else BUDGET
         """Whose queries, keys and values are kept."""
 
     def attach(self, inside: bool, layers: dict[str, nn.Module]) -> None:

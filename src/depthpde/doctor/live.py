@@ -48,8 +48,8 @@ BUDGET = 0.05
 """Share of the training time that looking may take, by default."""
 MOST_ROLLBACKS = 3
 """How often a training is put back before it is stopped."""
-SEQUENCES = 8
-"""Sequences of a batch that are probed."""
+SEQUENCES, TOKENS = 8, 512
+"""Sequences of a batch that are probed, at most; of long ones fewer, but two."""
 LIVE_GROUPS = ("drift", "rank", "energy", "attention")
 
 
@@ -362,10 +362,11 @@ def same_call(
         sites: Batch and length of its stream; where they are equal, nothing is cut.
     """
     batch, length = sites
+    most = max(2, min(SEQUENCES, TOKENS // max(1, length)))
 
     def few(value: Any) -> Any:
         rows = isinstance(value, Tensor) and value.ndim > 0 and value.shape[0] == batch
-        return value[:SEQUENCES].detach() if rows and batch != length else value
+        return value[:most].detach() if rows and batch != length else value
 
     if not named:
         return tuple(map(few, args))

@@ -116,7 +116,7 @@ def probe(
         context.enter_context(quiet(model))
         large = is_large(model)
         plain = _tensors(call_model(model, args, named)) if check and not large else None
-        with Recorder() as recorder, watching(body, light=light, layers=layers) as activations:
+        with Recorder() as recorder, watching(body, layers=layers) as activations:
             watch = ModuleWatch(body, recorder) if modules else None
             output = call_model(model, args, named)
         _check_seen(body, activations)
