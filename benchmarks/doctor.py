@@ -17,6 +17,7 @@ import argparse
 import json
 import math
 import os
+import statistics
 import subprocess
 import sys
 import time
@@ -47,8 +48,8 @@ SIZES = (
     {"seed": 0, "dim": 128, "blocks": 4, "length": 256, "batch": 16},
 )
 """Trainings that are watched."""
-TURNS = 16
-"""Of plain steps, steps that are read and steps that are looked at."""
+READINGS, LOOKS = 60, 16
+"""Of each training, for the median."""
 RUNS = 13
 """Runs that are driven to instability in each way; as many healthy ones."""
 BY_RATIO = ("rank collapse", "over-smoothing", "exploding gradients", "vanishing gradients")
@@ -208,8 +209,8 @@ def large() -> None:
 def step_seconds(case: Case) -> tuple[float, float, float]:
     """Give the time of a step, of one that is read and of one that is looked at.
 
-    Processor seconds, in turns, and of each kind the least: what other work on the machine adds is
-    more than a reading takes.
+    Processor seconds; every step that is read or looked at stands beside a plain one, and the
+    median of the differences counts: single steps vary by more than a reading takes.
     """
     import torch
 
@@ -234,18 +235,18 @@ def step_seconds(case: Case) -> tuple[float, float, float]:
     for _ in range(3):  # warm up
         step()
     plain, reading, looking = [], [], []
-    for _ in range(TURNS):
-        plain += [step(), step()]
-        with dp.Doctor(model, budget=None, log=lambda line: None) as doctor:
-            looking.append(step(doctor))
-        reader = dp.Doctor(model, every=10**6, pulse=2, budget=None, log=lambda line: None)
-        with reader:
-            step(reader), step(reader)  # the first of a doctor is a look
+    with dp.Doctor(model, every=10**6, pulse=2, budget=None, log=lambda line: None) as reader:
+        step(reader), step(reader)  # the first of a doctor is a look
+        for _ in range(READINGS):
+            plain += [step(), step()]
             # the step before the one that is read attaches the hooks
-            reading.append((step(reader), step(reader)))
-    usual = min(plain)
-    attaching, read = map(min, zip(*reading, strict=True))
-    return usual, attaching + read - usual, min(looking)
+            reading.append(step(reader) + step(reader) - plain[-1] - plain[-2])
+    for _ in range(LOOKS):
+        plain.append(step())
+        with dp.Doctor(model, budget=None, log=lambda line: None) as doctor:
+            looking.append(step(doctor) - plain[-1])
+    usual = statistics.median(plain)
+    return usual, usual + statistics.median(reading), usual + statistics.median(looking)
 
 
 def exam(options: argparse.Namespace) -> int:

@@ -62,7 +62,8 @@ class Measurements:
     Args:
         model_map: The model.
         activations: What passed by.
-        light: Leave out what is dear and no verdict needs: CKA, effective rank, clusters.
+        light: Leave out what is dear and no verdict needs: CKA, effective rank, clusters, how
+            attention differs from that of the block before.
     """
 
     def __init__(
@@ -174,19 +175,21 @@ class Measurements:
                 self.missing["attention"] = self.missing["coupling.frozen"] = found.reason
                 return
             rows["entropy"].append(_per_head(attention.entropy(found.weights, found.seen)))
-            gap = attention.doubly_stochastic_gap(found.weights, found.valid_mask)
-            rows["gap"].append(_per_head(gap))
             self._heads(rows, found, k)
-            mean = found.weights.mean(dim=1, keepdim=True)
-            if before is not None:
-                rows["js"].append(mean_over_batch(attention.js(before, mean, found.seen)))
-                rows["kl"].append(mean_over_batch(attention.kl(mean, before, found.seen)))
-            before = mean
+            if not self.light:
+                gap = attention.doubly_stochastic_gap(found.weights, found.valid_mask)
+                rows["gap"].append(_per_head(gap))
+                mean = found.weights.mean(dim=1, keepdim=True)
+                if before is not None:
+                    rows["js"].append(mean_over_batch(attention.js(before, mean, found.seen)))
+                    rows["kl"].append(mean_over_batch(attention.kl(mean, before, found.seen)))
+                before = mean
             if "coupling" in groups:
                 rows["coupling"].append(self._frozen(found, fields[k]))
         self.add("attention.entropy", "H / log n of each head", self.blocks, rows["entropy"])
-        words = "½ mean |column sum − 1| of each head"
-        self.add("attention.stochastic_gap", words, self.blocks, rows["gap"])
+        if rows["gap"]:
+            words = "½ mean |column sum − 1| of each head"
+            self.add("attention.stochastic_gap", words, self.blocks, rows["gap"])
         for name, words in HEAD_WORDS.items():
             if len(rows[name]) == len(self.blocks):
                 self.add(f"attention.{name}", words, self.blocks, rows[name])
