@@ -133,7 +133,7 @@ def cost(options: argparse.Namespace) -> int:
     """
     import torch
 
-    from depthpde.doctor.live import EVERY, PULSE
+    from depthpde.doctor.alarms.live import EVERY, PULSE
     from doctor.patients import Case
 
     spent = [json.loads(_alone("--large")) for _ in range(3)]

@@ -28,7 +28,7 @@ LEFT = {
 }
 """Files that the recipes of a page leave; each recipe leaves at least one."""
 INNER = (
-    "data", "doctor.live", "insertion", "isolation", "layers", "models", "operators", "papers",
+    "data", "doctor.alarms.live", "insertion", "isolation", "layers", "models", "operators", "papers",
     "records", "simulator", "solvers", "sweeps", "training", "web",
 )  # fmt: skip
 """What benchmarks measure or replace inside: generators, a block, the server and its index."""

@@ -53,7 +53,7 @@ ELSEWHERE = {
         "thresholds": "doctor/test_diagnosis.py",
         "verdict": "doctor/test_diagnosis.py",
     },
-    "doctor/alarms": {"sample": "doctor/test_live.py"},
+    "doctor/alarms": {"sample": "doctor/alarms/test_live.py"},
     "doctor/checks": dict.fromkeys(
         (
             "activation", "attention_change", "components", "inspection", "motion", "operations",

@@ -178,7 +178,7 @@ def _watch(
         callbacks.append(follow(sink))
     if args.doctor and main:
         from depthpde.doctor.alarms.callbacks import FILE
-        from depthpde.doctor.live import Doctor
+        from depthpde.doctor.alarms.live import Doctor
         from depthpde.records.record import run_folder
 
         path = run_folder(args.out, chosen.id) / FILE
