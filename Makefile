@@ -85,6 +85,8 @@ bench: $(READY)
 	$(BIN)/python benchmarks/reach.py --check
 	$(BIN)/python benchmarks/inference.py --check
 	$(BIN)/python benchmarks/simulator.py --check
+	$(BIN)/python benchmarks/doctor.py cost --check
+	$(BIN)/python benchmarks/doctor.py early --check
 
 results: $(READY)
 	rm -rf results/report

@@ -48,6 +48,8 @@ SIZES = (
     {"seed": 0, "dim": 128, "blocks": 4, "length": 256, "batch": 16},
 )
 """Trainings that are watched."""
+READINGS, LOOKS = 60, 16
+"""Of each training, for the median."""
 RUNS = 13
 """Runs that are driven to instability in each way; as many healthy ones."""
 BY_RATIO = ("rank collapse", "over-smoothing", "exploding gradients", "vanishing gradients")
@@ -125,12 +127,13 @@ def confusion() -> None:
 def cost(options: argparse.Namespace) -> int:
     """Measure what a diagnosis and what watching cost, and compare that with the bars.
 
-    A GPT-2 of 100 M parameters on two threads, in a process of its own, where the peak of memory
-    is that of the diagnosis; watching on one thread, in processor seconds.
+    A GPT-2 of 100 M parameters on two threads, in a process of its own: what the process holds at
+    most while it diagnoses, less what it held before, against the weights. Watching on one thread,
+    in processor seconds.
     """
     import torch
 
-    from depthpde.doctor.live import EVERY, PULSE
+    from depthpde.doctor.alarms.live import EVERY, PULSE
     from doctor.patients import Case
 
     spent = [json.loads(_alone("--large")) for _ in range(3)]
@@ -142,7 +145,8 @@ def cost(options: argparse.Namespace) -> int:
         f"{middle['seconds']:.1f} s a diagnosis (of three: {spent[0]['seconds']:.1f} to "
         f"{spent[2]['seconds']:.1f}; {middle['processor']:.1f} processor seconds, load "
         f"{os.getloadavg()[0]:.0f})",
-        f"memory beside the model itself: {more:.2f} × the model",
+        f"memory: the model and {more:.2f} × as much again (resident, at most, less what the "
+        "process held before)",
     ]
     torch.set_num_threads(1)
     shares = []
@@ -162,7 +166,7 @@ def cost(options: argparse.Namespace) -> int:
         fill("cost", "\n".join(f"- {each}" for each in lines))
     bars = {
         "≤ 5 s a diagnosis": middle["seconds"] <= 5.0,
-        "memory ≤ 2 × the model": more <= 2.0,
+        "memory ≤ 2 × the model: itself and as much again": more <= 1.0,
         "live overhead ≤ 0.5 %": max(shares) <= 0.005,
     }
     return report(bars) if options.check else 0
@@ -177,13 +181,12 @@ def _alone(option: str) -> str:
 
 def large() -> None:
     """Diagnose a GPT-2 of 100 M parameters once, and print time and memory as JSON."""
-    import resource
-
     import torch
     from transformers import GPT2Config, GPT2LMHeadModel
 
-    def peak() -> int:
-        return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    def resident(line: str) -> int:
+        status = Path("/proc/self/status").read_text(encoding="utf-8")
+        return 1024 * int(status.partition(f"{line}:")[2].split()[0])
 
     torch.set_num_threads(2)
     torch.manual_seed(0)
@@ -191,20 +194,23 @@ def large() -> None:
     size = sum(each.numel() * each.element_size() for each in model.parameters())
     few = GPT2LMHeadModel(GPT2Config(vocab_size=99, n_embd=16, n_head=2, n_layer=2)).eval()
     dp.diagnose(few, torch.randint(0, 99, (2, 16)))  # what is loaded once
-    ids, before = torch.randint(0, 20_000, (8, 64)), peak()
+    ids = torch.randint(0, 20_000, (8, 64))
+    Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")  # the peak begins anew
+    before = resident("VmRSS")
     began, spent = time.perf_counter(), time.process_time()
     said = dp.diagnose(model, ids, labels=ids)
     print(json.dumps({
         "seconds": time.perf_counter() - began, "processor": time.process_time() - spent,
-        "before": before, "peak": peak(), "model": size,
+        "before": before, "peak": resident("VmHWM"), "model": size,
         "parameters": said.trajectory.parameters, "blocks": said.trajectory.blocks,
     }))  # fmt: skip
 
 
 def step_seconds(case: Case) -> tuple[float, float, float]:
-    """Give the median time of a step, of one that is read and of one that is looked at, in turns.
+    """Give the time of a step, of one that is read and of one that is looked at.
 
-    Processor seconds, so that other work on the machine does not count.
+    Processor seconds; every step that is read or looked at stands beside a plain one, and the
+    median of the differences counts: single steps vary by more than a reading takes.
     """
     import torch
 
@@ -229,14 +235,18 @@ def step_seconds(case: Case) -> tuple[float, float, float]:
     for _ in range(3):  # warm up
         step()
     plain, reading, looking = [], [], []
-    for _ in range(8):
-        plain += [step(), step()]
+    with dp.Doctor(model, every=10**6, pulse=2, budget=None, log=lambda line: None) as reader:
+        step(reader), step(reader)  # the first of a doctor is a look
+        for _ in range(READINGS):
+            plain += [step(), step()]
+            # the step before the one that is read attaches the hooks
+            reading.append(step(reader) + step(reader) - plain[-1] - plain[-2])
+    for _ in range(LOOKS):
+        plain.append(step())
         with dp.Doctor(model, budget=None, log=lambda line: None) as doctor:
-            looking.append(step(doctor))
-        with dp.Doctor(model, every=10**6, pulse=1, budget=None, log=lambda line: None) as doctor:
-            step(doctor)
-            reading += [step(doctor), step(doctor)]
-    return statistics.median(plain), statistics.median(reading), statistics.median(looking)
+            looking.append(step(doctor) - plain[-1])
+    usual = statistics.median(plain)
+    return usual, usual + statistics.median(reading), usual + statistics.median(looking)
 
 
 def exam(options: argparse.Namespace) -> int:
@@ -248,6 +258,7 @@ def exam(options: argparse.Namespace) -> int:
         false_alarms,
         hidden_alone,
         invisible,
+        seen_alone,
         summary,
         table,
     )
@@ -261,7 +272,7 @@ def exam(options: argparse.Namespace) -> int:
         "Healthy models that were called ill": false_alarms(records),
         "Left out, as two calls that must agree do not": defects(records),
     }
-    text = table(records)
+    text = f"{table(records)}\n\n{seen_alone(records)}"
     for title, found in lists.items():
         text += f"\n\n{title}:\n\n" + "\n".join(f"- {each}" for each in found or ["none"])
     print(text)

@@ -49,14 +49,15 @@ ELSEWHERE = {
         "loss": "doctor/test_probe.py",
         "measurements": "doctor/test_probe.py",
         "model_map": "doctor/test_probe.py",
-        "sample": "doctor/test_live.py",
+        "single_modules": "doctor/checks/test_examination.py",
         "thresholds": "doctor/test_diagnosis.py",
         "verdict": "doctor/test_diagnosis.py",
     },
+    "doctor/alarms": {"sample": "doctor/alarms/test_live.py"},
     "doctor/checks": dict.fromkeys(
         (
             "activation", "attention_change", "components", "inspection", "motion", "operations",
-            "order", "proportions", "single_modules", "start",
+            "order", "proportions", "start",
         ),
         "doctor/checks/test_examination.py",  # every check finds the fault that it is for
     ),

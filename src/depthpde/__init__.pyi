@@ -14,9 +14,11 @@ from depthpde.data.catalog import prepare as prepare
 from depthpde.data.reader import Split as Split
 from depthpde.data.task import Task as Task
 from depthpde.data.tasks import TASKS
+from depthpde.doctor.alarms.callbacks import DoctorCallback as DoctorCallback
+from depthpde.doctor.alarms.callbacks import lightning_doctor as lightning_doctor
 from depthpde.doctor.alarms.detector import Alarm as Alarm
-from depthpde.doctor.callbacks import DoctorCallback as DoctorCallback
-from depthpde.doctor.callbacks import lightning_doctor as lightning_doctor
+from depthpde.doctor.alarms.live import AlarmStop as AlarmStop
+from depthpde.doctor.alarms.live import Doctor as Doctor
 from depthpde.doctor.comparison import DiagnosisComparison as DiagnosisComparison
 from depthpde.doctor.comparison import compare_diagnoses as compare_diagnoses
 from depthpde.doctor.conditions.condition import Condition as Condition
@@ -24,8 +26,6 @@ from depthpde.doctor.conditions.condition import Symptom as Symptom
 from depthpde.doctor.depth_profile import DepthProfile as DepthProfile
 from depthpde.doctor.diagnosis import Diagnosis as Diagnosis
 from depthpde.doctor.diagnosis import diagnose as diagnose
-from depthpde.doctor.live import AlarmStop as AlarmStop
-from depthpde.doctor.live import Doctor as Doctor
 from depthpde.doctor.not_measured import NotMeasured as NotMeasured
 from depthpde.doctor.probe import probe as probe
 from depthpde.doctor.thresholds import Grade as Grade

@@ -164,6 +164,25 @@ def summary(records: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
     return found
 
 
+def seen_alone(records: list[dict[str, Any]]) -> str:
+    """Count what one batch alone shows of the faults that change the function, in a sentence."""
+    ill = [
+        each
+        for each in records
+        if each.get("fault") and "applies" not in each and changes_function(each["change"])
+    ]
+    hidden = [each for each in ill if not visible(each, "one batch")]
+    named = [each for each in ill if component(each, "one batch")]
+    both = sum(each in hidden for each in named)
+    cap = 1 - len(hidden) / (2 * max(1, len(ill)))
+    return (
+        f"{len(ill)} faults change the function. One batch alone names {len(named)} of them ill: "
+        f"{len(named) - both} of the {len(ill) - len(hidden)} that one model can show, and {both} "
+        f"of the {len(hidden)} that it cannot. With those {len(hidden)} at chance AUROC is at most "
+        f"{cap:.3f}."
+    )
+
+
 def table(records: list[dict[str, Any]]) -> str:
     """Write the scores and the faults as Markdown."""
     names = ("setting", "families", "faulty", "healthy", "AUROC", "of what can be seen",

@@ -5,8 +5,8 @@ import torch
 from torch import nn
 from torch.nn.modules import module as torch_module
 
+from depthpde.doctor.alarms.live import Doctor
 from depthpde.doctor.diagnosis import diagnose
-from depthpde.doctor.live import Doctor
 from depthpde.doctor.probe import probe
 from depthpde.insertion.insert import insert
 from depthpde.isolation.audit import audit

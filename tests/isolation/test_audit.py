@@ -203,3 +203,15 @@ def test_a_tolerance_needs_no_float64_and_is_checked():
     assert near.size_float64 is None
     with pytest.raises(ValueError, match=r"`tolerance` must lie in \[0, 1\], got 2"):
         dp.audit(model, ids, tolerance=2.0)
+
+
+def test_decoding_runs_once_for_all_its_steps():
+    model, calls = healthy("gpt2"), []
+    model.register_forward_pre_hook(
+        lambda module, args, named: calls.append(named.get("past_key_values")), with_kwargs=True
+    )
+    report = audit(model, ids(), questions=["cache"])
+    assert report.answers[0].trials == 4, "three single tokens and a chunk"
+    assert report.answers[0].verdict is Isolation.ISOLATED
+    decoded = [each for each in calls if each is not None]
+    assert len(decoded) == 3 + 1, "each token once, and the chunk"

@@ -99,3 +99,22 @@ def test_refuses_fields_of_two_shapes(measure):
 def test_refuses_cka_of_different_sites():
     with pytest.raises(ValueError, match=r"`v`.*of `u`, \[1, 2\]"):
         drift.linear_cka(torch.zeros(1, 2, 3), torch.zeros(1, 3, 3))
+
+
+@pytest.mark.parametrize("dim", [5, 50])
+def test_a_profile_of_cka_is_that_of_every_pair(dim, generator):
+    fields = [torch.randn(2, 6, dim, generator=generator, dtype=torch.float64) for _ in range(3)]
+    mask = torch.ones(2, 6, dtype=torch.bool)
+    mask[0, 4:] = False
+    first, step = drift.cka_profile(fields, mask)
+    wanted = drift.against_first(drift.linear_cka, fields, mask)
+    torch.testing.assert_close(torch.stack(first), torch.stack(wanted))
+    wanted = drift.between_layers(drift.linear_cka, fields, mask)
+    torch.testing.assert_close(torch.stack(step), torch.stack(wanted))
+
+
+def test_cka_between_tokens_is_that_between_features(generator):
+    u, v = (torch.randn(1, 6, 9, generator=generator, dtype=torch.float64) for _ in range(2))
+    U, V = (each[0] - each[0].mean(dim=0) for each in (u, v))
+    wanted = (V.T @ U).square().sum() / ((U.T @ U).norm() * (V.T @ V).norm())
+    assert drift.linear_cka(u, v).item() == pytest.approx(wanted.item())

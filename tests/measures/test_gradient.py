@@ -43,3 +43,20 @@ def test_gradients_at_padding_do_not_count(generator):
 def test_no_gradient_at_the_end_has_no_amplification():
     zero = torch.zeros(1, 2, 3)
     assert gradient.amplification([zero + 1, zero]).isnan().all()
+
+
+def test_a_large_gradient_is_measured_in_parts():
+    draw = torch.Generator().manual_seed(0)
+    weight = torch.randn(3, 2**20 // 2, generator=draw)
+    assert float(gradient.precise_norm(weight)) == pytest.approx(float(weight.double().norm()))
+    assert float(gradient.precise_norm(1e30 * weight)) == pytest.approx(
+        1e30 * float(weight.double().norm())
+    )
+
+
+def test_a_sparse_gradient_counts_what_it_holds():
+    rows = torch.tensor([[1, 1, 4]])
+    sparse = torch.sparse_coo_tensor(
+        rows, torch.tensor([[3.0], [0.0], [4.0]]), (9, 1), check_invariants=True
+    )
+    assert float(gradient.precise_norm(sparse)) == 5.0

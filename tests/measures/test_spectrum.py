@@ -84,3 +84,12 @@ def test_the_largest_singular_value_of_a_large_matrix_is_right_to_a_thousandth()
     assert found == pytest.approx(exact, rel=1e-3)
     small = torch.randn(30, 20, generator=draw)
     assert spectrum.largest_singular_value(small) == float(spectrum.weight_spectrum(small)[0])
+
+
+def test_the_largest_singular_value_of_a_matrix_of_low_rank_is_exact():
+    draw = torch.Generator().manual_seed(0)
+    thin = torch.randn(600, 2, generator=draw)
+    weight = thin @ torch.randn(2, 700, generator=draw)
+    exact = float(spectrum.weight_spectrum(weight)[0])
+    assert spectrum.largest_singular_value(weight) == pytest.approx(exact, rel=1e-5)
+    assert spectrum.largest_singular_value(torch.zeros(600, 700)) == 0.0

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from depthpde.doctor.live import Doctor
+from depthpde.doctor.alarms.live import Doctor
 from depthpde.models.classifier import Classifier
 from depthpde.models.config import ModelConfig
 from depthpde.records.record import read_grid, read_record

@@ -177,8 +177,8 @@ def _watch(
         sink = stack.enter_context(opened)
         callbacks.append(follow(sink))
     if args.doctor and main:
-        from depthpde.doctor.callbacks import FILE
-        from depthpde.doctor.live import Doctor
+        from depthpde.doctor.alarms.callbacks import FILE
+        from depthpde.doctor.alarms.live import Doctor
         from depthpde.records.record import run_folder
 
         path = run_folder(args.out, chosen.id) / FILE

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from depthpde.doctor.large import FEW_TOKENS, is_large
 from depthpde.doctor.model_map import ModelMap
 from depthpde.insertion.family import Side, Tap
 from depthpde.insertion.hooks.masks import valid_mask
@@ -43,11 +44,15 @@ class Activations:
     """What the feed-forward added."""
     inside: dict[int, dict[str, Any]] = field(default_factory=dict)
     """Queries, keys, values, heads and masks by block, of the first sequences."""
-    nodes: dict[int, Tensor] = field(default_factory=dict)
-    """The stream's own tensors, where their gradients are needed."""
     valid_mask: Mask | None = None
     moved: dict[str, tuple[Field, Field, Mask | None]] = field(default_factory=dict)
     """What each diffusion layer read and made, by name."""
+
+    def forget(self) -> None:
+        """Let go of what no further measure reads: all but the first depth and block."""
+        self.stream = {0: self.stream[0]}
+        self.inside = {k: each for k, each in self.inside.items() if k == 0}
+        self.interaction, self.reaction, self.moved = {}, {}, {}
 
     def fields(self) -> list[Field]:
         """List the stream by depth."""
@@ -59,7 +64,6 @@ def watching(
     model_map: ModelMap,
     *,
     inside: bool = True,
-    keep_graph: bool = False,
     layers: dict[str, nn.Module] | None = None,
 ) -> Iterator[Activations]:
     """Record what passes by while the context lasts.
@@ -67,12 +71,11 @@ def watching(
     Args:
         model_map: The model.
         inside: Whether to look inside attention.
-        keep_graph: Whether to keep the stream's own tensors, for gradients.
         layers: Diffusion layers whose input and output are wanted.
     """
     activations = Activations()
     with Recorder() as recorder:
-        _Watcher(model_map, activations, recorder).attach(inside, keep_graph, layers or {})
+        _Watcher(model_map, activations, recorder).attach(inside, layers or {})
         yield activations
 
 
@@ -104,8 +107,10 @@ class _Watcher:
         self.model_map, self.activations, self.recorder = model_map, activations, recorder
         self.whole: Given | None = None
         """The model's own call, where it brings the mask."""
+        self.most_tokens = FEW_TOKENS if is_large(model_map.model) else BUDGET
+        """Whose queries, keys and values are kept."""
 
-    def attach(self, inside: bool, keep_graph: bool, layers: dict[str, nn.Module]) -> None:
+    def attach(self, inside: bool, layers: dict[str, nn.Module]) -> None:
         model_map, family, activations = self.model_map, self.model_map.family, self.activations
         if family.padding is not None and family.padding.of_model:
             self.recorder.on_call(model_map.model, self._enter)
@@ -120,8 +125,6 @@ class _Watcher:
                         self._tap(k, tap, partial(_write, into, k))
                 if inside:
                     self._inside(k)
-        if keep_graph:
-            _on_stream(self.recorder, model_map, self._node)
         _on_stream(self.recorder, model_map, self._stream)
         if model_map.encoder is not None:
             self.recorder.callback(model_map.encoder.observe(partial(self._told, inside)))
@@ -161,17 +164,8 @@ class _Watcher:
     def _keep(self, k: int, name: str, u: Tensor) -> None:
         length = u.shape[-2]
         heads = max(1, self.model_map.heads(k))
-        few = max(1, BUDGET // (heads * length * length))
+        few = max(1, min(BUDGET // (heads * length * length), self.most_tokens // length))
         _write(self.activations.inside.setdefault(k, {}), name, u[:few])
-
-    def _node(self, depth: int, u: Tensor) -> None:
-        """Keep a tensor of the stream itself, so that its gradient can be computed."""
-        if depth in self.activations.nodes:
-            return
-        if not u.requires_grad and u.is_leaf:  # nothing before it learns
-            u.requires_grad_(True)
-            self.recorder.callback(u.requires_grad_, False)
-        self.activations.nodes[depth] = u
 
     def _enter(self, given: Given) -> None:
         self.whole = given

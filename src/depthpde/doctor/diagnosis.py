@@ -29,6 +29,7 @@ from depthpde.pages.formatting import text_block
 
 NAMES = {
     "gradient": "gradients",
+    "gradient.weights": "gradients of weights",
     "attention": "attention entropy",
     "coupling.frozen": "commutator with attention as it is",
     "coupling.nonlinear": "commutator with attention computed anew",
@@ -197,6 +198,7 @@ def diagnose(
         stack=stack,
         baseline=baseline,
         groups=GROUPS,
+        modules=checks,
     )
     if checks or reference is not None:
         trajectory = examine(

@@ -20,6 +20,7 @@ from torch.linalg import vector_norm
 from depthpde.doctor.activations import Activations
 from depthpde.doctor.attention_weights import AttentionWeights, attention_weights
 from depthpde.doctor.depth_profile import DepthSeries, Value, block_labels, depth_labels
+from depthpde.doctor.large import MANY, RANK_TOKENS, is_large
 from depthpde.doctor.model_map import ModelMap
 from depthpde.doctor.not_measured import NotMeasured
 from depthpde.layers.interaction import Attention
@@ -61,7 +62,8 @@ class Measurements:
     Args:
         model_map: The model.
         activations: What passed by.
-        light: Leave out what is dear and no verdict needs: CKA, effective rank, clusters.
+        light: Leave out what is dear and no verdict needs: CKA, effective rank, clusters, how
+            attention differs from that of the block before.
     """
 
     def __init__(
@@ -110,15 +112,12 @@ class Measurements:
             "cosine": (drift.cosine, "cosine"),
             "centred_cosine": (drift.centred_cosine, "centred cosine"),
         }
-        if not self.light:
-            compared["cka"] = (drift.linear_cka, "linear CKA")
         for name, (compare, words) in compared.items():
             first = drift.against_first(compare, fields, mask)
             step = drift.between_layers(compare, fields, mask)
-            self.add(f"drift.{name}", f"{words} to the input", self.depths, _means(first))
-            self.add(
-                f"drift.step_{name}", f"{words} to one block before", self.blocks, _means(step)
-            )
+            self._add_drift(name, words, first, step)
+        if not self.light:
+            self._add_drift("cka", "linear CKA", *drift.cka_profile(fields, mask))
         moved = drift.between_layers(drift.displacement, fields, mask)
         self.add("drift.displacement", "‖u_l − u_{l−1}‖ / ‖u_{l−1}‖", self.blocks, _means(moved))
         parts = (("attention", self.activations.interaction), ("ffn", self.activations.reaction))
@@ -130,6 +129,10 @@ class Measurements:
                 words = f"what {name} adds that differs between tokens, against how the stream does"
                 self.add(f"drift.{name}_share", words, self.blocks, shares)
 
+    def _add_drift(self, name: str, words: str, first: list[Tensor], step: list[Tensor]) -> None:
+        self.add(f"drift.{name}", f"{words} to the input", self.depths, _means(first))
+        self.add(f"drift.step_{name}", f"{words} to one block before", self.blocks, _means(step))
+
     def _rank(self, fields: list[Field], mask: Mask | None) -> None:
         residuals = [rank.rank_residual(u, mask) for u in fields]
         self.add("rank.residual", "‖X − 1x̄ᵀ‖ / ‖X‖", self.depths, _means(residuals))
@@ -137,7 +140,8 @@ class Measurements:
         self.add("rank.token_cosine", "mean cosine of two tokens", self.depths, _means(alike))
         if self.light:
             return
-        pooled = [float(rank.effective_rank(_some_tokens(u, mask)[None])) for u in fields]
+        most = RANK_TOKENS if is_large(self.model_map.model) else MOST_TOKENS
+        pooled = [float(rank.effective_rank(_some_tokens(u, mask, most)[None])) for u in fields]
         self.add("rank.effective", "directions that the tokens use", self.depths, pooled)
         few = [u[:MOST_SEQUENCES] for u in fields]
         short = None if mask is None else mask[:MOST_SEQUENCES]
@@ -171,19 +175,21 @@ class Measurements:
                 self.missing["attention"] = self.missing["coupling.frozen"] = found.reason
                 return
             rows["entropy"].append(_per_head(attention.entropy(found.weights, found.seen)))
-            gap = attention.doubly_stochastic_gap(found.weights, found.valid_mask)
-            rows["gap"].append(_per_head(gap))
             self._heads(rows, found, k)
-            mean = found.weights.mean(dim=1, keepdim=True)
-            if before is not None:
-                rows["js"].append(mean_over_batch(attention.js(before, mean, found.seen)))
-                rows["kl"].append(mean_over_batch(attention.kl(mean, before, found.seen)))
-            before = mean
+            if not self.light:
+                gap = attention.doubly_stochastic_gap(found.weights, found.valid_mask)
+                rows["gap"].append(_per_head(gap))
+                mean = found.weights.mean(dim=1, keepdim=True)
+                if before is not None:
+                    rows["js"].append(mean_over_batch(attention.js(before, mean, found.seen)))
+                    rows["kl"].append(mean_over_batch(attention.kl(mean, before, found.seen)))
+                before = mean
             if "coupling" in groups:
                 rows["coupling"].append(self._frozen(found, fields[k]))
         self.add("attention.entropy", "H / log n of each head", self.blocks, rows["entropy"])
-        words = "½ mean |column sum − 1| of each head"
-        self.add("attention.stochastic_gap", words, self.blocks, rows["gap"])
+        if rows["gap"]:
+            words = "½ mean |column sum − 1| of each head"
+            self.add("attention.stochastic_gap", words, self.blocks, rows["gap"])
         for name, words in HEAD_WORDS.items():
             if len(rows[name]) == len(self.blocks):
                 self.add(f"attention.{name}", words, self.blocks, rows[name])
@@ -259,6 +265,12 @@ class Measurements:
             self.add("spectrum.transfer", words, list(linear), gains)
 
     def _weights(self) -> None:
+        if is_large(self.model_map.model):
+            self.missing["spectrum.weights"] = (
+                f"more than {MANY // 10**6} million weights, and no verdict reads them; use "
+                "depthpde.measures.spectrum on those you want"
+            )
+            return
         pairs: dict[str, list[Value]] = {"qk": [], "ov": [], "ffn": []}
         for k in range(len(self.blocks)):
             heads = self.model_map.heads(k)
@@ -274,7 +286,7 @@ class Measurements:
                     "depthpde.measures.spectrum on those you want"
                 )
                 return
-            if not all(bool(each.isfinite().all()) for each in known):
+            if not all(map(_is_finite, known)):
                 self.missing["spectrum.weights"] = f"weights of {self.blocks[k]} are not finite"
                 return
             _add_spectra(pairs, weights, reaction, heads)
@@ -364,6 +376,11 @@ def live_share(increment: Field, u: Field, mask: Mask | None) -> float:
     return float(change / spread) if varies else float("nan")
 
 
+def _is_finite(weight: Tensor) -> bool:
+    """Tell whether every entry is finite: a finite sum proves it, and makes no copy."""
+    return bool(weight.sum().isfinite()) or bool(weight.isfinite().all())
+
+
 def _means(rows: Sequence[Tensor]) -> list[Value]:
     return [mean_over_batch(each) for each in rows]
 
@@ -373,9 +390,9 @@ def _per_head(values: Tensor) -> list[float]:
     return averaged
 
 
-def _some_tokens(u: Field, mask: Mask | None) -> Tensor:
+def _some_tokens(u: Field, mask: Mask | None, most: int) -> Tensor:
     tokens = real_tokens(u, mask)
-    if len(tokens) <= MOST_TOKENS:
+    if len(tokens) <= most:
         return tokens
-    chosen = torch.linspace(0, len(tokens) - 1, MOST_TOKENS, device=u.device).long()
+    chosen = torch.linspace(0, len(tokens) - 1, most, device=u.device).long()
     return tokens[chosen]

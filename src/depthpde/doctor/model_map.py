@@ -6,7 +6,7 @@ the queries and keys of a family are is defined here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -200,6 +200,15 @@ def model_map(
         query_key = query_key if all(has(blocks[0].parts, path) for path in paths) else None
     others = tuple(each.name for each in found if each is not held)
     return ModelMap(model, known, blocks, query_key, None, held.name, others)
+
+
+def block_of(body: ModelMap) -> Callable[[str], str]:
+    """Give the function that names the block of a weight, or the part it belongs to."""
+    owners: dict[int, str] = {}
+    for k, block in enumerate(body.blocks, start=1):
+        owners |= {id(weight): f"block {k}" for weight in block.parts.parameters()}
+    names = {name: owners.get(id(weight)) for name, weight in body.model.named_parameters()}
+    return lambda name: names.get(name) or name.split(".")[0]
 
 
 def linear_weight(module: Any) -> Tensor | None:

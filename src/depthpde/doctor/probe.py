@@ -23,10 +23,11 @@ from depthpde.doctor.activations import Activations, fast_paths_off, watching
 from depthpde.doctor.baseline import add_baseline
 from depthpde.doctor.depth_profile import DepthProfile
 from depthpde.doctor.influence import add_influence
-from depthpde.doctor.loss import gradients_of, logits_of, training_loss
+from depthpde.doctor.large import ROWS, TOLERANCE, is_large, shorter
+from depthpde.doctor.loss import add_gradients, logits_of
 from depthpde.doctor.measurements import GROUPS, ON_REQUEST, Measurements
 from depthpde.doctor.model_map import ModelMap, model_map
-from depthpde.doctor.not_measured import NotMeasured
+from depthpde.doctor.single_modules import ModuleWatch
 from depthpde.errors import check_flag, check_name, shown
 from depthpde.insertion.calling import (
     arguments,
@@ -38,16 +39,13 @@ from depthpde.insertion.calling import (
 from depthpde.insertion.compiled import check_not_compiled
 from depthpde.insertion.family import Family
 from depthpde.insertion.layout import FieldLayout
-from depthpde.insertion.recorder import argument_names
+from depthpde.insertion.recorder import Recorder, argument_names
 from depthpde.isolation.causality import check_causality
-from depthpde.measures import energy, gradient
+from depthpde.measures import energy
 from depthpde.measures.tokens import real_tokens
 
 Batch = Tensor | tuple[Any, ...] | Mapping[str, Any]
 Loss = Callable[..., Tensor]
-LARGE, TOLERANCE = 2 * 10**7, 1e-5
-"""Parameters from which on causality is tried twice instead of five times, and what may be rounding
-there: no weights in float64 are made."""
 MASSIVE = 100
 """Times the median channel from which on a channel counts as massive."""
 
@@ -65,6 +63,7 @@ def probe(
     causality: bool = True,
     check: bool = True,
     light: bool = False,
+    modules: bool = False,
 ) -> DepthProfile:
     """Measure what happens to the field on its way through a model.
 
@@ -90,6 +89,8 @@ def probe(
         causality: Whether to try if the future leaks, in a model that must not let it.
         check: Whether to compare the probed outputs with the unprobed ones.
         light: Leave out what is dear and no verdict needs; try causality once.
+        modules: Whether to look at norms and units too: the share of ε in what a norm divides by,
+            units that are zero for every token.
     """
     began = time.perf_counter()
     check_not_compiled(model, "probing")
@@ -113,21 +114,22 @@ def probe(
     with ExitStack() as context:
         context.callback(fast_paths_off())
         context.enter_context(quiet(model))
-        with torch.set_grad_enabled(with_gradients):
-            # detached at once: its graph would be a second set of activations
-            plain = _tensors(call_model(model, args, named)) if check else None
-            with watching(body, keep_graph=with_gradients, layers=layers) as activations:
-                output = call_model(model, args, named)
-                _check_seen(body, activations)
-                measurements = Measurements(body, activations, light=light)
-                if with_gradients:
-                    value = training_loss(output, labels, loss)
-                    _add_gradients(measurements, value)
-            faithful = same_outputs(plain, output) if check else None
-        measurements.take(groups)
+        large = is_large(model)
+        plain = _tensors(call_model(model, args, named)) if check and not large else None
+        with Recorder() as recorder, watching(body, layers=layers) as activations:
+            watch = ModuleWatch(body, recorder) if modules else None
+            output = call_model(model, args, named)
+        _check_seen(body, activations)
+        faithful = same_outputs(plain, output) if plain is not None else None
         facts = _facts(activations, args, named) | _of_output(output, activations.valid_mask)
-        if with_gradients:
-            facts["loss"] = float(value.detach())
+        del plain, output  # logits of a large vocabulary: measures need them no more
+        if check and large:
+            faithful = _repeats_few(body, activations, args, named)
+        measurements = Measurements(body, activations, light=light).take(groups)
+        if watch is not None:
+            facts |= watch.facts()
+            measurements.series |= watch.series()
+            measurements.missing |= {"modules": watch.failed} if watch.failed else {}
         if "energy.dirichlet" in measurements.series:
             facts["energy_rises"] = energy.rises(measurements.series["energy.dirichlet"].finite())
         if layers and "coupling" in groups:
@@ -138,17 +140,20 @@ def probe(
                 )
                 or {}
             )
+        rows = None
+        if with_gradients:
+            activations.forget()
+            facts["loss"], rows = add_gradients(measurements, args, named, labels, loss)
         if baseline:
             measurements.attempt(
                 "baseline", partial(add_baseline, measurements, args, named, groups)
             )
         if causality:
-            large = sum(each.numel() for each in model.parameters()) > LARGE
             _add_leak(measurements, facts, args, named, trials=1 if light else 2 if large else 5,
                       tolerance=TOLERANCE if large else 0.0)  # fmt: skip
     if not with_gradients:
         measurements.missing["gradient"] = "no loss given: pass labels= or a loss function"
-    return _trajectory(measurements, facts, faithful, began)
+    return _trajectory(measurements, facts, faithful, rows, began)
 
 
 def takes_labels(model: nn.Module) -> bool:
@@ -189,35 +194,6 @@ def _check_seen(body: ModelMap, activations: Activations) -> None:
         raise ValueError("`batch` must hold at least one real token, got padding alone")
 
 
-def _add_gradients(measurements: Measurements, loss: Tensor) -> None:
-    body, activations = measurements.model_map, measurements.activations
-    found = gradients_of(loss, body.model, activations.nodes)
-    if isinstance(found, NotMeasured):
-        measurements.missing["gradient"] = found.reason
-        return
-    stream, weights = found
-    fields = [body.layout().field(stream[depth]) for depth in sorted(stream)]
-    norms = gradient.stream_norms(fields, activations.valid_mask)
-    measurements.add("gradient.stream", "‖∂loss/∂u‖", measurements.depths, norms.tolist())
-    amplified = gradient.amplification(fields, activations.valid_mask)
-    measurements.add(
-        "gradient.amplification", "‖g_l‖ / ‖g_L‖", measurements.depths, amplified.tolist()
-    )
-    groups = gradient.norms_by_group(weights, block_of(body))
-    measurements.add(
-        "gradient.weights", "‖∂loss/∂w‖ of each part", list(groups), list(groups.values())
-    )
-
-
-def block_of(body: ModelMap) -> Callable[[str], str]:
-    """Give the function that names the block of a weight, or the part it belongs to."""
-    owners: dict[int, str] = {}
-    for k, block in enumerate(body.blocks, start=1):
-        owners |= {id(weight): f"block {k}" for weight in block.parts.parameters()}
-    names = {name: owners.get(id(weight)) for name, weight in body.model.named_parameters()}
-    return lambda name: names.get(name) or name.split(".")[0]
-
-
 def _facts(
     activations: Activations, args: tuple[Any, ...], named: dict[str, Any]
 ) -> dict[str, Any]:
@@ -250,7 +226,7 @@ def _of_output(output: Any, mask: Tensor | None) -> dict[str, Any]:
         logits = logits[mask]
     rows = logits.flatten(0, -2)
     size = float(rows.square().mean().sqrt())
-    spread = float((rows - rows.mean(dim=0)).square().mean().sqrt())
+    spread = float((rows - rows.mean(dim=0)).square_().mean().sqrt())
     headed = isinstance(output, Tensor) or isinstance(getattr(output, "logits", None), Tensor)
     return {
         "logits": {
@@ -276,6 +252,34 @@ def _is_constant(values: Iterable[Any], mask: Tensor | None) -> bool:
     return bool(fields)
 
 
+def _few_rows(
+    body: ModelMap, activations: Activations, args: tuple[Any, ...], named: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Give a call of two rows, without labels; of a few sites too, if the model is large."""
+    batch, length = activations.stream[0].shape[:2]
+    first = body.layout() is not FieldLayout.LBC
+
+    def few(value: Any) -> Any:
+        rows = isinstance(value, Tensor) and value.ndim > 0 and value.shape[0] == batch
+        value = value[:ROWS] if rows and first and batch != length else value
+        return shorter(value) if first and is_large(body.model) else value
+
+    return tuple(map(few, args)), {
+        name: few(each) for name, each in named.items() if name != "labels"
+    }
+
+
+def _repeats_few(
+    body: ModelMap, activations: Activations, args: tuple[Any, ...], named: dict[str, Any]
+) -> bool | None:
+    """Tell whether a few rows come out the same with hooks and without."""
+    args, named = _few_rows(body, activations, args, named)
+    plain = call_model(body.model, args, named)
+    with watching(body):
+        probed = call_model(body.model, args, named)
+    return same_outputs(plain, probed)
+
+
 def _add_leak(
     measurements: Measurements,
     facts: dict[str, Any],
@@ -288,20 +292,11 @@ def _add_leak(
     body = measurements.model_map
     if body.causal is False:
         return
-    batch, length = measurements.activations.stream[0].shape[:2]
-    first = body.layout() is not FieldLayout.LBC
-
-    def few(value: Any) -> Any:
-        """Two sequences are enough; every module's output is kept."""
-        rows = isinstance(value, Tensor) and value.ndim > 0 and value.shape[0] == batch
-        return value[:2] if rows and first and batch != length else value
-
-    inputs = tuple(map(few, args)) or {
-        name: few(each) for name, each in named.items() if name != "labels"
-    }
+    few, some = _few_rows(body, measurements.activations, args, named)
+    axis = 0 if body.layout() is FieldLayout.LBC else 1
     try:
         report = check_causality(
-            body.model, inputs, length_axis=1 if first else 0, trials=trials, tolerance=tolerance
+            body.model, few or some, length_axis=axis, trials=trials, tolerance=tolerance
         )
     except ValueError as error:
         measurements.missing["causality"] = str(error)
@@ -314,7 +309,11 @@ def _add_leak(
 
 
 def _trajectory(
-    measurements: Measurements, facts: dict[str, Any], faithful: bool | None, began: float
+    measurements: Measurements,
+    facts: dict[str, Any],
+    faithful: bool | None,
+    rows: int | None,
+    began: float,
 ) -> DepthProfile:
     body, activations = measurements.model_map, measurements.activations
     batch, length = activations.stream[0].shape[:2]
@@ -333,6 +332,8 @@ def _trajectory(
     looked = activations.inside.get(0, {}).get("query")
     if entropies is not None and isinstance(looked, Tensor) and looked.shape[0] < batch:
         notes.append(f"attention was measured on {looked.shape[0]} of {batch} sequences")
+    if rows is not None:
+        notes.append(f"gradients were measured on {rows} of {batch} sequences")
     if faithful is not None:
         facts["repeats"] = faithful
     if faithful is None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import lru_cache
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -119,4 +120,16 @@ def tensor_at(tap: Tap, value: Any) -> Tensor:
 
 def argument_names(module: nn.Module) -> list[str]:
     """List the arguments of a module's forward, in order."""
-    return list(inspect.signature(module.forward).parameters)
+    function = getattr(module.forward, "__func__", None)
+    if function is None:  # no method: somebody put a function in its place
+        return list(inspect.signature(module.forward).parameters)
+    return list(_arguments_of_method(function))
+
+
+@lru_cache(maxsize=256)
+def _arguments_of_method(function: Callable[..., Any]) -> tuple[str, ...]:
+    """Name the arguments of a method, without the object itself.
+
+    Once each: reading them takes longer than a hook, and hooks come and go in a training.
+    """
+    return tuple(inspect.signature(function).parameters)[1:]

@@ -7,7 +7,7 @@ in float64 where rounding must be told from a leak, with or without a trace of e
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,6 +38,10 @@ class AuditRun:
     live: bool = False
     """Leaves dropout on where a model has it on in eval mode."""
     seed: int = 0
+    shared: bool = False
+    """Whether others are within it, so that the output of every call is kept."""
+    within: tuple[AuditRun, int] | None = None
+    """A longer run that begins with the same calls, and which of its calls is this one's last."""
 
 
 def single(batch: CallBatch, sequence: Sequence | None = None, **options: Any) -> AuditRun:
@@ -66,14 +70,20 @@ class Runner:
         self._snapshot = MemorySnapshot(model)
         self._wide: Callable[[], dict[str, Tensor]] | None = None
         self._outputs: dict[tuple[AuditRun, bool], list[Tensor]] = {}
+        self._calls: dict[tuple[AuditRun, bool], list[list[Tensor]]] = {}
+        """What every call of a run gave, where another run may want it; else of the last alone."""
 
     def outputs(self, run: AuditRun, *, precise: bool = False) -> list[Tensor]:
         """Return the floating-point tensors of the last call's output."""
         key = run, precise
+        if key not in self._outputs and run.within is not None:
+            whole, number = run.within
+            with suppress(ValueError):  # what comes later may fail where this run does not
+                self.outputs(whole, precise=precise)
+                self._outputs[key] = self._calls[whole, precise][number]
         if key not in self._outputs:
-            self._outputs[key] = [
-                each.detach().clone() for each in floats(self._make(run, precise))
-            ]
+            self._make(run, precise)
+            self._outputs[key] = self._calls[key][-1]
         return self._outputs[key]
 
     def trace(self, run: AuditRun, *, precise: bool = True) -> ModuleCall:
@@ -88,28 +98,30 @@ class Runner:
         """Leave dropout out of all runs that are not live, and forget what was run before."""
         self.silent = True
         self._outputs.clear()
+        self._calls.clear()
 
     def close(self) -> None:
         """Leave the model's memory as it was."""
         self._snapshot.restore()
 
-    def _make(self, run: AuditRun, precise: bool) -> Any:
+    def _make(self, run: AuditRun, precise: bool) -> None:
         self._snapshot.restore()
         _seed(run.seed)
         weights = dict(self._moved)
         if precise:
             self._wide = self._wide or wide_weights(self.model)
             weights = self._wide() | {name: widen(each) for name, each in weights.items()}
-        latest = None
+        calls: list[list[Tensor]] = []
 
         def call(batch: CallBatch) -> Any:
-            nonlocal latest
             args, named = batch.arguments
             if precise:
                 args = tuple(widen(each) for each in args)
                 named = {name: widen(each) for name, each in named.items()}
-            latest = call_model(self.model, args, named, weights=weights, name=self.name)
-            return latest
+            output = call_model(self.model, args, named, weights=weights, name=self.name)
+            given = [each.detach().clone() for each in floats(output)]
+            calls[:] = [*calls, given] if run.shared else [given]
+            return output
 
         with ExitStack() as stack:
             stack.enter_context(without_fast_path())
@@ -120,7 +132,7 @@ class Runner:
             if run.training:
                 self.model.train()
             run.calls(call)
-        return latest
+        self._calls[run, precise] = calls
 
 
 def _seed(seed: int) -> None:

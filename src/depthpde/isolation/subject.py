@@ -34,10 +34,13 @@ class AuditSubject:
     """The argument that numbers packed documents."""
     plain: AuditRun = field(init=False)
     """The batch as it came."""
+    again: AuditRun = field(init=False)
+    """The same with other random numbers."""
     _layouts: dict[tuple[str, bool], dict[Where, tuple[Layout, ...]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.plain = single(self.batch)
+        self.again = replace(self.plain, seed=1)
 
     @property
     def main(self) -> Sequence | None:
@@ -78,11 +81,10 @@ class AuditSubject:
 
     def random_call(self) -> ModuleCall | None:
         """Return the first call that gives something else with other random numbers, if any."""
-        again = replace(self.plain, seed=1)
-        first, second = self.runner.outputs(self.plain), self.runner.outputs(again)
+        first, second = self.runner.outputs(self.plain), self.runner.outputs(self.again)
         if all(_same(a, b) for a, b in zip(first, second, strict=False)):
             return None
-        root, other = (self.runner.trace(each, precise=False) for each in (self.plain, again))
+        root, other = (self.runner.trace(each, precise=False) for each in (self.plain, self.again))
         others = {(each.name, each.number): each.outputs for each in other.walk()}
         for call in root.walk():
             pairs = zip(call.outputs, others.get((call.name, call.number), ()), strict=False)

@@ -83,8 +83,44 @@ def linear_cka(u: Field, v: Field, valid_mask: Mask | None = None) -> Tensor:
             "compare fields of one batch"
         )
     U, V = (_centred_tokens(each, valid_mask) for each in (u, v))
+    if len(U) < min(u.shape[2], v.shape[2]):  # fewer products between tokens than features
+        return _aligned(U @ U.mT, V @ V.mT)
     across = vector_norm(V.mT @ U).square()
     return across / (vector_norm(U.mT @ U) * vector_norm(V.mT @ V))
+
+
+def cka_profile(
+    fields: Sequence[Field], valid_mask: Mask | None = None
+) -> tuple[list[Tensor], list[Tensor]]:
+    """Compare the geometry of every field with the first one's, and with the one before it.
+
+        CKA = ⟨UUᵀ, VVᵀ⟩ / ‖UUᵀ‖‖VVᵀ‖
+
+    The same as `linear_cka` of each pair; where tokens are fewer than features, the products of
+    the tokens of a field are made once for all its pairs.
+
+    Args:
+        fields: By depth.
+        valid_mask: True = real token.
+
+    Returns:
+        Against the first, itself included; and between neighbours, one less.
+    """
+    tokens = fields[0].shape[0] * fields[0].shape[1]
+    if tokens >= min(each.shape[2] for each in fields):
+        first = against_first(linear_cka, fields, valid_mask)
+        return first, between_layers(linear_cka, fields, valid_mask)
+    centred = (_centred_tokens(each, valid_mask) for each in fields)
+    products = [each @ each.mT for each in centred]
+    return (
+        [_aligned(products[0], each) for each in products],
+        [_aligned(before, after) for before, after in pairwise(products)],
+    )
+
+
+def _aligned(first: Tensor, second: Tensor) -> Tensor:
+    """Measure the cosine of two matrices."""
+    return (first * second).sum() / (vector_norm(first) * vector_norm(second))
 
 
 def displacement(u: Field, v: Field, valid_mask: Mask | None = None) -> Tensor:

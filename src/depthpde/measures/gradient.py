@@ -18,6 +18,9 @@ from torch.linalg import vector_norm
 from depthpde.measures.tokens import real_field
 from depthpde.shapes import Field, Mask
 
+PART = 2**20
+"""Entries that are measured at once."""
+
 
 def gradient_norm(gradients: Sequence[Tensor]) -> float:
     """Measure several gradients as one vector.
@@ -28,8 +31,25 @@ def gradient_norm(gradients: Sequence[Tensor]) -> float:
     """
     if not gradients:
         return 0.0
-    norms = [vector_norm(each.detach(), dtype=torch.float64) for each in gradients]
-    return float(vector_norm(torch.stack(norms)))
+    return float(vector_norm(torch.stack([precise_norm(each) for each in gradients])))
+
+
+def precise_norm(gradient: Tensor) -> Tensor:
+    """Measure one gradient in double precision, a large one in parts.
+
+        ‖g‖
+
+    torch copies what it sums in another format: of a whole embedding that would be twice its size.
+
+    Args:
+        gradient: Of any shape; a sparse one counts the entries that it holds.
+    """
+    values = gradient.detach()
+    values = values.coalesce().values() if values.is_sparse else values
+    if values.numel() <= PART:
+        return vector_norm(values, dtype=torch.float64)
+    parts = torch.split(values.reshape(-1), PART)
+    return vector_norm(torch.stack([vector_norm(each, dtype=torch.float64) for each in parts]))
 
 
 def norms_by_group(

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch.linalg import qr, svdvals
+from torch.linalg import qr, svdvals, vector_norm
 
 from depthpde.errors import check_positive
 from depthpde.layers.transfer import measure_transfer
@@ -23,7 +23,8 @@ from depthpde.shapes import Field, Mask
 
 EXACT = 2**18
 """Entries up to which the whole spectrum of a matrix is computed to know its largest value."""
-BLOCK, PRODUCTS = 8, 12
+STEPS = 30
+"""Of Lanczos for a larger one."""
 
 
 def qk_spectrum(query: Tensor, key: Tensor, heads: int, *, key_heads: int | None = None) -> Tensor:
@@ -79,23 +80,35 @@ def weight_spectrum(weight: Tensor) -> Tensor:
 def largest_singular_value(weight: Tensor) -> float:
     """Give the largest singular value of a matrix: exactly, or of a large one to a thousandth.
 
-        K = [B, (WWᵀ)B, …, (WWᵀ)^q B],   σ₁ ≈ σ₁(Qᵀ W),   Q an orthonormal basis of K
+        WWᵀ Q_k = Q_k T_k + rest,   σ₁² ≈ λ₁(T_k),   Q_k an orthonormal basis of Krylov's space
 
-    A block of random columns and a few products with it (block Krylov) instead of the whole
-    spectrum: linear in the entries. Never above the true value.
+    Lanczos with every new direction made orthogonal to all before it: two products with the matrix
+    a step instead of the whole spectrum. Never above the true value, but for rounding.
 
     Args:
         weight: The matrix, [out, in].
     """
     matrix = _matrix("weight", weight)
-    if matrix.numel() <= EXACT or min(matrix.shape) <= BLOCK * (PRODUCTS + 1):
+    if matrix.numel() <= EXACT or min(matrix.shape) <= STEPS:
         return float(svdvals(matrix)[0])
-    draw = torch.Generator().manual_seed(0)
-    block = torch.randn(matrix.shape[1], BLOCK, generator=draw).to(matrix)
-    parts = [qr(matrix @ block).Q]
-    for _ in range(PRODUCTS):
-        parts.append(qr(matrix @ (matrix.mT @ parts[-1])).Q)
-    return float(svdvals(qr(torch.cat(parts, dim=1)).Q.mT @ matrix)[0])
+    matrix = matrix if matrix.shape[0] <= matrix.shape[1] else matrix.mT
+    start = torch.randn(matrix.shape[0], generator=torch.Generator().manual_seed(0)).to(matrix)
+    basis = matrix.new_zeros(matrix.shape[0], STEPS)
+    products = matrix.new_zeros(STEPS, STEPS)
+    direction = start / vector_norm(start)
+    for k in range(STEPS):
+        basis[:, k] = direction
+        image = matrix @ (matrix.mT @ direction)
+        known = basis[:, : k + 1]
+        products[: k + 1, k] = known.mT @ image
+        rest = image - known @ products[: k + 1, k]
+        rest = rest - known @ (known.mT @ rest)  # once more: rounding of the first
+        size = vector_norm(rest)
+        if not size > 1e-6 * vector_norm(image):  # the space is exhausted
+            break
+        direction = rest / size
+    found = torch.linalg.eigvalsh(products.double(), UPLO="U")[-1]
+    return float(found.clamp_min(0.0).sqrt())
 
 
 def band_shares(u: Field, valid_mask: Mask | None = None, *, num_bands: int = 4) -> Tensor:

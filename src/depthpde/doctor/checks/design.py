@@ -44,7 +44,7 @@ def design_symptoms(
     args, named = arguments(batch)
     call: Batch = args or {name: each for name, each in named.items() if name != "labels"}
     try:
-        profile = probe(fresh, call, stack=stack, baseline=False, causality=False)
+        profile = probe(fresh, call, stack=stack, baseline=False, causality=False, modules=True)
         whole = examine(profile, fresh, call, stack=stack, isolation=False)
     except ValueError:  # a new model that cannot be measured excuses nothing
         return {}

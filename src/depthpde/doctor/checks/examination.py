@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from torch import Tensor, nn
@@ -17,10 +18,11 @@ from depthpde.doctor.checks.operations import operation_facts
 from depthpde.doctor.checks.order import order_facts
 from depthpde.doctor.checks.own_class import class_departure, made_anew
 from depthpde.doctor.checks.proportions import proportion_facts
-from depthpde.doctor.checks.single_modules import module_facts
 from depthpde.doctor.checks.start import start_facts
-from depthpde.doctor.depth_profile import DepthProfile, DepthSeries
-from depthpde.doctor.model_map import ModelMap, model_map
+from depthpde.doctor.depth_profile import DepthProfile
+from depthpde.doctor.large import ROWS, TOLERANCE, is_large, shorter
+from depthpde.doctor.model_map import model_map
+from depthpde.doctor.single_modules import first_not_finite
 from depthpde.insertion.calling import arguments, quiet
 from depthpde.insertion.family import Family
 from depthpde.insertion.recorder import argument_names
@@ -28,12 +30,6 @@ from depthpde.isolation.answer import Isolation, sentence
 from depthpde.isolation.audit import audit
 
 QUESTIONS = ("cache", "memory")
-ROWS = 2
-"""How many rows of a batch the questions of isolation are asked with."""
-
-LARGE, SITES, TOLERANCE = 2 * 10**7, 24, 1e-5
-"""Parameters from which on a model decodes no more sites than these, each step reads them all; and
-what may be rounding there, so that no second set of weights in float64 is made."""
 
 
 def examine(
@@ -64,7 +60,7 @@ def examine(
     named = {name: each for name, each in named.items() if name != "labels"}
     by_name = dict(zip(argument_names(model), args, strict=False)) | named
     body = model_map(model, family, stack=stack, batch=by_name)
-    facts, missing, series = dict(profile.facts), dict(profile.missing), dict(profile.series)
+    facts, missing = dict(profile.facts), dict(profile.missing)
     finite = "not_finite" not in facts
     undo = fast_paths_off()
     try:
@@ -74,7 +70,9 @@ def examine(
             if checks:
                 facts["weights"] = inspect_weights(body)
                 facts["frozen"] = inspect_learning(body)
-                _try(missing, "modules", lambda: _modules(facts, series, body, args, named, finite))
+                if not finite:
+                    _try(missing, "modules", lambda: facts.update(
+                        not_finite_module=first_not_finite(body, args, named)))  # fmt: skip
                 if finite and "attention" in missing and body.query_key is not None:
                     _try(missing, "scores", lambda: facts.update(
                         otherwise=explain_alone(body, args, named)))  # fmt: skip
@@ -84,7 +82,7 @@ def examine(
                 if again is not None:
                     _try(missing, "start", lambda: facts.update(start=start_facts(body, again)))
                 if finite:
-                    few, some = _few_rows(args, named)
+                    few, some = _few_rows(model, args, named)
                     _try(missing, "order", lambda: facts.update(order_facts(body, args, named)))
                     _try(
                         missing,
@@ -100,29 +98,17 @@ def examine(
             _try(missing, "isolation", lambda: _isolation(facts, model, args, named))
     finally:
         undo()
-    return replace(profile, facts=facts, missing=missing, series=series)
-
-
-def _modules(
-    facts: dict[str, Any], series: dict[str, DepthSeries], body: ModelMap,
-    args: tuple[Any, ...], named: dict[str, Any], finite: bool,
-) -> None:  # fmt: skip
-    found, more = module_facts(body, args, named, finite=finite)
-    facts |= found
-    series |= more
+    return replace(profile, facts=facts, missing=missing)
 
 
 def _isolation(
     facts: dict[str, Any], model: nn.Module, args: tuple[Any, ...], named: dict[str, Any]
 ) -> None:
     """Ask whether padding, a cache or the mode changes what it must not, of a few short rows."""
-    few, some = _few_rows(args, named)
-    large = sum(each.numel() for each in model.parameters()) > LARGE
-    if large:
-        few = tuple(_shorter(each) for each in few)
-        some = {name: _shorter(each) for name, each in some.items()}
+    few, some = _few_rows(model, args, named)
     batch = some if some and not few else few
-    report = audit(model, batch, questions=QUESTIONS, tolerance=TOLERANCE if large else 0.0)
+    tolerance = TOLERANCE if is_large(model) else 0.0
+    report = audit(model, batch, questions=QUESTIONS, tolerance=tolerance)
     facts["isolation"] = {
         each.name: {
             "verdict": each.verdict.value,
@@ -135,22 +121,17 @@ def _isolation(
 
 
 def _few_rows(
-    args: tuple[Any, ...], named: dict[str, Any]
+    model: nn.Module, args: tuple[Any, ...], named: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Give a call with a few rows of its batch."""
+    """Give a call with a few rows of its batch; of a few sites, if the model is large."""
     size = next((each.shape[0] for each in (*args, *named.values()) if _is_field(each)), 0)
-    few = tuple(_cut(each, size) for each in args)
-    return few, {name: _cut(each, size) for name, each in named.items()}
+    cut = partial(_cut, size, shorter if is_large(model) else None)
+    return tuple(map(cut, args)), {name: cut(each) for name, each in named.items()}
 
 
-def _shorter(value: Any) -> Any:
-    """Cut a row of tokens, or its mask, to the first sites."""
-    tokens = isinstance(value, Tensor) and value.ndim == 2 and not value.is_floating_point()
-    return value[:, :SITES] if tokens else value
-
-
-def _cut(value: Any, batch: int) -> Any:
-    return value[:ROWS] if _is_field(value) and value.shape[0] == batch else value
+def _cut(batch: int, shorten: Callable[[Any], Any] | None, value: Any) -> Any:
+    few = value[:ROWS] if _is_field(value) and value.shape[0] == batch else value
+    return few if shorten is None else shorten(few)
 
 
 def _is_field(value: Any) -> bool:

@@ -12,12 +12,11 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from depthpde.doctor.checks.components import component_of_weight
 from depthpde.doctor.depth_profile import DepthSeries
-from depthpde.doctor.model_map import ModelMap
-from depthpde.doctor.probe import block_of
+from depthpde.doctor.model_map import ModelMap, block_of
 
 ENTRIES = 4096
 FEWEST = 2
@@ -34,8 +33,9 @@ class Motion:
     def __init__(self, body: ModelMap) -> None:
         self.body = body
         self._group: Callable[[str], str] = block_of(body)
-        self._start = {name: _few(each).clone() for name, each in _learning(body.model).items()}
-        self._last, self._updates = dict(self._start), 0
+        self._weights = dict(body.model.named_parameters())
+        self._start = {name: each.clone() for name, each in self._now().items()}
+        self._last, self._updates, self._moved = dict(self._start), 0, False
 
     def look(self, update: int) -> tuple[dict[str, Any], dict[str, DepthSeries]]:
         """Return what moved since the start, as facts, and since the last look, as a series.
@@ -43,38 +43,54 @@ class Motion:
         Args:
             update: How many updates were made since the start.
         """
-        now = {name: _few(each) for name, each in _learning(self.body.model).items()}
-        names = [name for name, each in now.items() if name in self._last]
-        since = max(1, update - self._updates)
-        moved: dict[str, float] = {}
-        size: dict[str, float] = {}
-        for name in names:
-            part = self._group(name)
-            gap = float((now[name] - self._last[name]).float().square().sum())
-            moved[part] = moved.get(part, 0.0) + gap
-            size[part] = size.get(part, 0.0) + float(now[name].float().square().sum())
-        still = [name for name in names if torch.equal(now[name], self._start[name])]
+        now, start = self._now(), self._start
+        names = [name for name in now if name in start]
+        still = [name for name in names if torch.equal(now[name], start[name])]
+        ratios = self.ratios(update)
         facts: dict[str, Any] = {}
-        series: dict[str, DepthSeries] = {}
         if update >= FEWEST and len(still) < len(names):
             share = len(still) / max(1, len(names))
             component = component_of_weight(self.body, still[0]) if still else ""
             facts["unmoved"] = {
                 "names": still, "share": share, "updates": update, "component": component,
             }  # fmt: skip
-            ratios = [(moved[part] / max(size[part], 1e-30)) ** 0.5 / since for part in moved]
-            words = "‖Δw‖ / ‖w‖ of each part, an update"
-            series["updates.ratio"] = DepthSeries(
-                "updates.ratio", words, tuple(moved), tuple(ratios)
-            )
+        if not facts or not ratios:
+            return facts, {}
+        words = "‖Δw‖ / ‖w‖ of each part, an update"
+        labels, values = tuple(ratios), tuple(ratios.values())
+        return facts, {"updates.ratio": DepthSeries("updates.ratio", words, labels, values)}
+
+    def ratios(self, update: int) -> dict[str, float]:
+        """Return ‖Δw‖ / ‖w‖ of each part since the last time, an update; nothing before the first.
+
+        Args:
+            update: How many updates were made since the start.
+        """
+        now, since = self._now(), max(1, update - self._updates)
+        names = [name for name in now if name in self._last]
+        values = [now[name] for name in names]
+        # all weights in one call each: many are small, and Python would take longer than they do
+        gaps = torch._foreach_norm(torch._foreach_sub(values, [self._last[name] for name in names]))
+        moved: dict[str, float] = {}
+        size: dict[str, float] = {}
+        for name, gap, whole in zip(names, gaps, torch._foreach_norm(values), strict=True):
+            part = self._group(name)
+            moved[part] = moved.get(part, 0.0) + float(gap) ** 2
+            size[part] = size.get(part, 0.0) + float(whole) ** 2
         self._last, self._updates = {name: each.clone() for name, each in now.items()}, update
-        return facts, series
+        self._moved = self._moved or any(moved.values())
+        if update < FEWEST or not self._moved:
+            return {}
+        return {part: (moved[part] / max(size[part], 1e-30)) ** 0.5 / since for part in moved}
 
-
-def _learning(model: nn.Module) -> dict[str, Tensor]:
-    return {name: each.detach() for name, each in model.named_parameters() if each.requires_grad}
+    def _now(self) -> dict[str, Tensor]:
+        """Return a few entries of each weight that learns."""
+        return {
+            name: _few(each.detach()) for name, each in self._weights.items() if each.requires_grad
+        }
 
 
 def _few(weight: Tensor) -> Tensor:
     flat = weight.flatten() if weight.is_contiguous() else weight.reshape(-1)
-    return flat[:: max(1, flat.numel() // ENTRIES)]
+    few = flat[:: max(1, flat.numel() // ENTRIES)]
+    return few if few.dtype in (torch.float32, torch.float64) else few.float()

@@ -92,6 +92,8 @@ def scale(seen: DepthProfile) -> Symptom | NotMeasured:
     block, value = max(known, key=lambda pair: abs(math.log(max(pair[1], 1e-9))))
     middle = statistics.median(each for _, each in known)
     text = f"scores are ×{middle:.3g} of q·k/√d" if middle != 1 else "scores are q·k/√d"
+    if value != middle:
+        text = f"scores of {block} are ×{value:.3g} of q·k/√d"
     return Symptom(value, text, "" if value == 1 else block)
 
 

@@ -9,9 +9,9 @@ from depthpde.doctor.thresholds import Grade
 from depthpde.doctor.verdict import HealthVerdict
 from depthpde.pages.svg import drawing, element, group, line, text
 
-WIDTH, ROW, GAP, LEFT, NAME = 272.0, 26.0, 10.0, 12.0, 70.0
+WIDTH, ROW, GAP, LEFT, NAME = 272.0, 26.0, 10.0, 12.0, 64.0
 """Of the drawing, in pixels; NAME is the width of a block's name."""
-PARTS = {"attention": 0.44, "feed-forward": 0.56}
+PARTS = {"attention": 0.455, "feed-forward": 0.545}
 """Of a block, with the share of its width that the word and a mark need."""
 MOST_BLOCKS = 8
 """Blocks that are drawn; of more, the first, the last and those that are marked."""

@@ -40,26 +40,32 @@ def _trials(subject: AuditSubject) -> Iterator[Trial]:
     sequence = subject.main
     assert sequence is not None
     length = sequence.length
-    reference = single(subject.batch, sequence)
+    first = subject.batch.sequences[0]
+    reference = subject.plain if sequence is first else single(subject.batch, sequence)
     start = max(1, length - STEPS)
+    whole = _run(subject, sequence, tuple(range(start, length + 1)), shared=True)
     for count in range(1, length - start + 1):
-        ends = (start, *range(start + 1, start + count + 1))
-        yield _trial(subject, sequence, reference, ends, f"decoding token {count} with a cache")
-    yield _trial(subject, sequence, reference, (start, length), f"decoding {CHUNK} with a cache")
+        ends = tuple(range(start, start + count + 1))
+        run = whole if ends[-1] == length else _run(subject, sequence, ends, within=(whole, count))
+        what = f"decoding token {count} with a cache"
+        yield _trial(sequence, reference, run, ends, what)
+    ends = (start, length)
+    run = _run(subject, sequence, ends)
+    yield _trial(sequence, reference, run, ends, f"decoding {CHUNK} with a cache")
+
+
+def _run(
+    subject: AuditSubject, sequence: Sequence, ends: tuple[int, ...], **options: Any
+) -> AuditRun:
+    decode = partial(_decode, subject, sequence, ends)
+    return AuditRun(calls=decode, rows=subject.batch.rows, length=ends[-1] - ends[-2], **options)
 
 
 def _trial(
-    subject: AuditSubject, sequence: Sequence, reference: AuditRun, ends: tuple[int, ...], what: str
+    sequence: Sequence, reference: AuditRun, run: AuditRun, ends: tuple[int, ...], what: str
 ) -> Trial:
-    first, last = ends[-2], ends[-1]
-    decode = partial(_decode, subject, sequence, ends)
-    return Trial(
-        what=what,
-        reference=reference,
-        other=AuditRun(calls=decode, rows=subject.batch.rows, length=last - first),
-        sequence=sequence,
-        sites=(slice(first, last), slice(None)),
-    )
+    sites = slice(ends[-2], ends[-1]), slice(None)
+    return Trial(what=what, reference=reference, other=run, sequence=sequence, sites=sites)
 
 
 def _decode(subject: AuditSubject, sequence: Sequence, ends: tuple[int, ...], call: Call) -> None:

@@ -10,9 +10,9 @@ import pytest
 import torch
 from torch import nn
 
-from depthpde.doctor import live
+from depthpde.doctor.alarms import live
+from depthpde.doctor.alarms.live import SEQUENCES, Doctor, same_call
 from depthpde.doctor.diagnosis import judge
-from depthpde.doctor.live import SEQUENCES, Doctor, same_call
 from depthpde.doctor.probe import probe
 from depthpde.layers.diffusion import Diffusion
 from depthpde.models.classifier import Classifier
@@ -306,7 +306,7 @@ def test_a_family_that_does_not_say_whether_it_is_causal_is_noted_where_the_futu
 def test_an_alarm_says_what_moved_first_and_stops_only_where_it_may(tmp_path):
     import torch
 
-    from depthpde.doctor.live import AlarmStop
+    from depthpde.doctor.alarms.live import AlarmStop
 
     def drive(on_alarm):
         model, lines, sunk = make_model(), [], []
@@ -346,7 +346,7 @@ def test_refuses_another_word_for_an_alarm():
 
 
 def test_a_run_is_rolled_back_on_request_and_stopped_at_the_fourth_time(tmp_path):
-    from depthpde.doctor.live import MOST_ROLLBACKS, AlarmStop
+    from depthpde.doctor.alarms.live import MOST_ROLLBACKS, AlarmStop
 
     model, kept, restored = make_model(), {}, []
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)

@@ -1,7 +1,8 @@
-"""One more pass, for what single modules show: norms, units, and the first that is not finite."""
+"""What single modules show: norms, units, and the first that is not finite."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -16,43 +17,71 @@ from depthpde.insertion.recorder import Given, Recorder
 EPSILONS = ("eps", "variance_epsilon", "epsilon")
 
 
-def module_facts(
-    body: ModelMap, args: tuple[Any, ...], named: dict[str, Any], *, finite: bool
-) -> tuple[dict[str, Any], dict[str, DepthSeries]]:
-    """Run the model once and look at its norms, its units and, if need be, for what is no number.
+class ModuleWatch:
+    """What single modules show while a model runs: norms and units.
+
+    Args:
+        body: The model.
+        recorder: Takes the hooks.
+    """
+
+    def __init__(self, body: ModelMap, recorder: Recorder) -> None:
+        self.norms: dict[str, tuple[float, float]] = {}
+        """Of each norm, by name: the share of ε in what it divides by, and ε."""
+        self.silent: list[str] = []
+        """Norms that give every token the same."""
+        self.dead: dict[str, float] = {}
+        """Of each block: the share of the feed-forward's units that are zero for every token."""
+        self.failed = ""
+        """Why a module could not be looked at, where one could not."""
+        inner = _inside_terms(body)
+        for name, module in body.model.named_modules():
+            epsilon = None if id(module) in inner else _epsilon(module)
+            if epsilon is not None:
+                note = partial(_note_norm, self.norms, self.silent, name, epsilon)
+                recorder.on_return(module, partial(self._try, note))
+        for k, block in enumerate(body.blocks, start=1):
+            for name, module in _narrowing(block.parts):
+                if not name.startswith(("placed", "cross")):
+                    note_units = partial(_note_units, self.dead, f"block {k}")
+                    recorder.on_call(module, partial(self._try, note_units))
+
+    def _try(self, note: Callable[..., None], *seen: Any) -> None:
+        try:
+            note(*seen)
+        except Exception as error:  # no module that nobody thought of ends a diagnosis
+            self.failed = next(iter(str(error).splitlines()), type(error).__name__)
+
+    def facts(self) -> dict[str, Any]:
+        """Return what the norms show."""
+        norms = [(name, *each) for name, each in self.norms.items()]
+        return {"norms": norms, "silent_norms": self.silent}
+
+    def series(self) -> dict[str, DepthSeries]:
+        """Return the dead units by block; nothing where no block shows its units."""
+        words = "share of the feed-forward's units that are zero for every token"
+        labels, values = tuple(self.dead), tuple(self.dead.values())
+        found = {"units.dead": DepthSeries("units.dead", words, labels, values)}
+        return found if self.dead else {}
+
+
+def first_not_finite(
+    body: ModelMap, args: tuple[Any, ...], named: dict[str, Any]
+) -> dict[str, Any] | None:
+    """Run the model once more and return the first module that gives what is no number.
 
     Args:
         body: The model.
         args: Its positional arguments.
         named: Its named arguments.
-        finite: Whether the stream is known to be finite.
     """
-    norms: dict[str, tuple[float, float]] = {}
-    dead: dict[str, float] = {}
-    silent: list[str] = []
     first: list[dict[str, Any]] = []
-    inner = _inside_terms(body)
     with Recorder() as recorder:
         for name, module in body.model.named_modules():
-            epsilon = None if id(module) in inner else _epsilon(module)
-            if epsilon is not None:
-                recorder.on_return(module, partial(_note_norm, norms, silent, name, epsilon))
-            if not finite and name:
+            if name:
                 recorder.on_return(module, partial(_note_first, first, name, module))
-        for k, block in enumerate(body.blocks, start=1):
-            for name, module in _narrowing(block.parts):
-                if not name.startswith(("placed", "cross")):
-                    recorder.on_call(module, partial(_note_units, dead, f"block {k}"))
         call_model(body.model, args, named)
-    facts: dict[str, Any] = {
-        "norms": [(name, *each) for name, each in norms.items()],
-        "silent_norms": silent,
-    }
-    if first:
-        facts["not_finite_module"] = first[0]
-    words = "share of the feed-forward's units that are zero for every token"
-    series = DepthSeries("units.dead", words, tuple(dead), tuple(dead.values()))
-    return facts, {"units.dead": series} if dead else {}
+    return first[0] if first else None
 
 
 def _inside_terms(body: ModelMap) -> set[int]:

@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from depthpde.doctor.live import BUDGET, EVERY, AlarmStop, Doctor
+from depthpde.doctor.alarms.live import BUDGET, EVERY, AlarmStop, Doctor
 from depthpde.insertion.family import Family
 
 FILE = "doctor.jsonl"

@@ -18,6 +18,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from math import isfinite
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -27,12 +28,12 @@ from torch.optim import Optimizer
 
 from depthpde.doctor.alarms.detector import Alarm, Detector
 from depthpde.doctor.alarms.rollback import Rollback
+from depthpde.doctor.alarms.sample import Sample, SamplePoints
 from depthpde.doctor.checks.inspection import inspect_learning, inspect_weights
 from depthpde.doctor.checks.motion import Motion
 from depthpde.doctor.diagnosis import Diagnosis, judge
 from depthpde.doctor.model_map import model_map
 from depthpde.doctor.probe import probe
-from depthpde.doctor.sample import Sample, SamplePoints
 from depthpde.doctor.thresholds import Grade, Thresholds
 from depthpde.errors import check_name, check_positive, check_range
 from depthpde.insertion.calling import check_has_weights
@@ -47,8 +48,8 @@ BUDGET = 0.05
 """Share of the training time that looking may take, by default."""
 MOST_ROLLBACKS = 3
 """How often a training is put back before it is stopped."""
-SEQUENCES = 8
-"""Sequences of a batch that are probed."""
+SEQUENCES, TOKENS = 8, 512
+"""Sequences of a batch that are probed, at most; of long ones fewer, but two."""
 LIVE_GROUPS = ("drift", "rank", "energy", "attention")
 
 
@@ -222,7 +223,7 @@ class Doctor:
     def _listen(self, *, probing: bool) -> None:
         if self._sample is None:
             began = time.perf_counter()
-            self._sample, self._probing = Sample(self._points), probing
+            self._sample, self._probing = Sample(self._points, stream=probing), probing
             self.spent += time.perf_counter() - began
 
     def _leave(self) -> None:
@@ -236,11 +237,8 @@ class Doctor:
             return
         began = time.perf_counter()
         values = sample.readings()
-        _, moves = self._readings.look(self.update)
-        if "updates.ratio" in moves:
-            values |= {
-                f"update of {part}": value for part, value in moves["updates.ratio"].singles()
-            }
+        moves = self._readings.ratios(self.update)
+        values |= {f"update of {part}": each for part, each in moves.items() if isfinite(each)}
         found = self.detector.add(self.update, values)
         if found is not None and self.alarm is None:
             self.alarm = found
@@ -364,10 +362,11 @@ def same_call(
         sites: Batch and length of its stream; where they are equal, nothing is cut.
     """
     batch, length = sites
+    most = max(2, min(SEQUENCES, TOKENS // max(1, length)))
 
     def few(value: Any) -> Any:
         rows = isinstance(value, Tensor) and value.ndim > 0 and value.shape[0] == batch
-        return value[:SEQUENCES].detach() if rows and batch != length else value
+        return value[:most].detach() if rows and batch != length else value
 
     if not named:
         return tuple(map(few, args))

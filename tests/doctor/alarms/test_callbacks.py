@@ -6,7 +6,7 @@ import warnings
 import pytest
 import torch
 
-from depthpde.doctor.callbacks import DoctorCallback, lightning_doctor
+from depthpde.doctor.alarms.callbacks import DoctorCallback, lightning_doctor
 from doctor.patients import bert
 from doctor.zoo import VALIDATION
 
@@ -89,7 +89,7 @@ def test_lightning_trainer_is_watched(tmp_path, capsys):
 
 
 def test_refuses_without_lightning(monkeypatch):
-    monkeypatch.setattr("depthpde.doctor.callbacks.import_module", _absent)
+    monkeypatch.setattr("depthpde.doctor.alarms.callbacks.import_module", _absent)
     with pytest.raises(ImportError, match=r"needs Lightning; use pip install 'lightning>=2.6.4'"):
         lightning_doctor()
 
