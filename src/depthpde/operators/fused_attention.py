@@ -80,8 +80,7 @@ def fused_attention(
 
         out = softmax(q kᵀ / √head_dim) v        over keys that are seen
 
-    A sequence of nothing but padding sees all of it. Where `supports` says so, whose arguments
-    these are; `value` is shaped as `key`.
+    A sequence of nothing but padding sees all of it. Arguments as of `supports`, where it says so.
     """
     return _Attend.apply(query, key, value, valid_mask, causal)  # type: ignore[no-untyped-call]
 
@@ -191,10 +190,10 @@ def _product(a, at, row, column, b, to, line, count, c, into, stride, add):  # t
 @inline
 def _column_product(a, at, row, b, to, line, count, c, into, stride):  # type: ignore[no-untyped-def]
     """Give c[r] += Σ_k a[r, k] b[k] for eight rows r of one register each."""
-    s0, s1 = load(c, into), load(c, into + stride)
-    s2, s3 = load(c, into + 2 * stride), load(c, into + 3 * stride)
-    s4, s5 = load(c, into + 4 * stride), load(c, into + 5 * stride)
-    s6, s7 = load(c, into + 6 * stride), load(c, into + 7 * stride)
+    half = into + 4 * stride
+    s0, s1, s2 = load(c, into), load(c, into + stride), load(c, into + 2 * stride)
+    s3, s4, s5 = load(c, into + 3 * stride), load(c, half), load(c, half + stride)
+    s6, s7 = load(c, half + 2 * stride), load(c, half + 3 * stride)
     for k in range(count):
         x, place = load(b, to + k * line), at + k
         s0 = fma(spread(b, get(a, place)), x, s0)
