@@ -28,10 +28,10 @@ LEFT = {
 }
 """Files that the recipes of a page leave; each recipe leaves at least one."""
 INNER = (
-    "data", "doctor.alarms.live", "insertion", "isolation", "layers", "models", "operators",
-    "papers", "records", "simulator", "solvers", "sweeps", "training", "web",
+    "data", "doctor.alarms.live", "files", "insertion", "isolation", "layers", "models",
+    "operators", "papers", "records", "simulator", "solvers", "sweeps", "training", "web",
 )  # fmt: skip
-"""What benchmarks measure or replace inside: generators, a block, the server and its index."""
+"""What benchmarks measure, replace or write inside: generators, a block, the server, a record."""
 UNTYPED = ("accelerate", "lightning", "peft", "transformers", "timm", "x_transformers")
 """Libraries whose own types are not judged here, and would take minutes."""
 
