@@ -42,8 +42,19 @@ def test_layers_act_again_after_an_error(pair):
     assert not torch.allclose(model(u), plain)
 
 
-def test_the_status_says_what_is_learned_trained_and_acting(pair):
+def test_the_status_names_a_layer_that_is_still_the_identity():
+    layer = torch.nn.TransformerEncoderLayer(16, 2, batch_first=True)
+    model = torch.nn.TransformerEncoder(layer, num_layers=1, enable_nested_tensor=False)
+    inserted = dp.insert(model, "after_embedding")
+    assert inserted.status().endswith("enabled, the identity")
+    with inserted.disabled():
+        assert inserted.status().endswith("disabled")
+
+
+def test_the_status_says_what_is_learned_trained_and_enabled(pair):
     _, inserted, _, _ = pair
+    assert inserted.status().count("enabled") == 2
+    assert "identity" not in inserted.status()
     assert "r 0.1000 [0.1000, 0.1000]" in inserted.status()
     assert "trained" in inserted.status()
     for each in inserted.parameters():

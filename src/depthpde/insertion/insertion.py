@@ -148,7 +148,7 @@ class Insertion:
         return draw_ratios(self.ratios, ax)
 
     def status(self) -> str:
-        """Return what each layer has learned, whether it is trained, and whether it acts."""
+        """Return what each layer has learned, whether it is trained, and whether it is enabled."""
         return describe_layers(self.layers, removed=self._removed)
 
     def disabled(self) -> AbstractContextManager[None]:

@@ -55,7 +55,9 @@ def draw_ratios(ratios: Mapping[str, Tensor], ax: Any = None) -> Any:
 
 
 def describe_layers(layers: Mapping[str, nn.Module], *, removed: bool = False) -> str:
-    """Return a table: layer, mean and ends of its ratios, trained or frozen, acting or not.
+    """Return a table: layer, mean and ends of its ratios, trained or frozen, enabled or not.
+
+    A layer whose ratios are all zero hands on what comes in; its row ends with "the identity".
 
     Args:
         layers: The inserted layers.
@@ -66,14 +68,15 @@ def describe_layers(layers: Mapping[str, nn.Module], *, removed: bool = False) -
     lines = []
     for name, layer in layers.items():
         values = [each for key, each in ratios.items() if key.split(" ")[0] == name]
-        shown = "no ratio"
+        shown, identity = "no ratio", False
         if values:
             low, high = (min(float(v.min()) for v in values), max(float(v.max()) for v in values))
             mean = sum(float(v.mean()) for v in values) / len(values)
-            shown = f"r {mean:.4f} [{low:.4f}, {high:.4f}]"
+            shown, identity = f"r {mean:.4f} [{low:.4f}, {high:.4f}]", low == high == 0.0
         trained = any(each.requires_grad for each in layer.parameters())
-        acts = "removed" if removed else ("disabled" if _is_bypassed(layer) else "acts")
-        lines.append(f"{name:<{wide}}  {shown:<28}  {'trained' if trained else 'frozen'}  {acts}")
+        state = "removed" if removed else ("disabled" if _is_bypassed(layer) else "enabled")
+        state += ", the identity" if identity and state == "enabled" else ""
+        lines.append(f"{name:<{wide}}  {shown:<28}  {'trained' if trained else 'frozen'}  {state}")
     return "\n".join(lines)
 
 
