@@ -200,20 +200,20 @@ class Finding:
         return not self.ill if self.truth is None else self.truth in self.ill
 
 
-def examine() -> list[Finding]:
-    """Let the doctor see the whole validation zoo."""
+def examine(every: int = 1) -> list[Finding]:
+    """Let the doctor see the validation zoo: every N-th case of it, and the pretrained model."""
     thresholds = Thresholds.read()
     found = []
-    for name, truth, patient in patients():
+    for name, truth, patient in patients(every):
         output = judge(trajectory_of(patient), thresholds)
         watch = tuple(each.condition for each in output.verdicts if each.grade is Grade.WATCH)
         found.append(Finding(name, truth, output.conditions, watch))
     return found
 
 
-def patients() -> Iterator[tuple[str, Condition | None, Patient]]:
-    """All of the validation zoo, one after the other."""
-    for animal, case in cases([*HEALTHY, *BROKEN], VALIDATION):
+def patients(every: int = 1) -> Iterator[tuple[str, Condition | None, Patient]]:
+    """Give the validation zoo, one after the other: every N-th case of it."""
+    for animal, case in list(cases([*HEALTHY, *BROKEN], VALIDATION))[::every]:
         yield animal.name, animal.condition, animal.build(case)
     real = pretrained()
     if real is not None:

@@ -17,17 +17,29 @@ FIXED = {"blur": Blur, "exponential_average": ExponentialAverage}
 """Controls that cannot start as the identity: inserted as functions."""
 
 
-def walk(animal: Animal) -> list[str]:
-    """Return a line for every claim that fails; none if all is well."""
+LAYERS = (*INSERTABLE, *FIXED)
+
+
+def walk(animal: Animal, turn: int | None = None) -> list[str]:
+    """Return a line for every claim that fails; none if all is well.
+
+    Args:
+        animal: The family's model.
+        turn: Only diffusion and one other layer at each place; which one changes with the place
+            and with this number, so that several families try all of them. None tries every layer.
+    """
     model = animal.build()
     original = {key: value.clone() for key, value in model.state_dict().items()}
     plain = animal.call(model, animal.feed(), None)
-    wrong = []
+    wrong, rest = [], [each for each in LAYERS if each != "diffusion"]
     for position, routes in ROUTES.items():
         if position.value in animal.without:
             continue
         for route in routes:
-            for layer in (*INSERTABLE, *FIXED):
+            some = LAYERS
+            if turn is not None:
+                some, turn = ("diffusion", rest[turn % len(rest)]), turn + 1
+            for layer in some:
                 found = _examine(animal, model, plain, original, position, route, layer)
                 wrong += [f"{position.value} {route.value} {layer}: {each}" for each in found]
     return wrong

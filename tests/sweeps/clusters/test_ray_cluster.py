@@ -236,6 +236,7 @@ except ConnectionError as error:
 """
 
 
+@pytest.mark.drill
 def test_a_cluster_that_asks_for_a_token_is_joined_with_it_and_named_without(tmp_path):
     plain = {name: each for name, each in os.environ.items() if not name.startswith("RAY_")}
     plain |= {"HOME": str(tmp_path), "RAY_USAGE_STATS_ENABLED": "0"}
