@@ -19,7 +19,7 @@ from depthpde.papers.confirmatory.stencil import (
     STEPS,
 )
 from depthpde.papers.confirmatory.stencil import VARIANTS as STENCILS
-from depthpde.papers.experiment import Experiment
+from depthpde.papers.experiment import SIX_SEEDS, Experiment
 from depthpde.records.protocols.protocol import BaselineGate, Look, PlannedContrast, StudyProtocol
 from depthpde.sweeps.grid import Variant, bases
 from depthpde.sweeps.scale import Scale, bases_of
@@ -113,6 +113,7 @@ EXPERIMENT = Experiment(
     tasks=lambda scale: TASKS,
     bases=_bases,
     fixed_tasks=True,
+    seeds=dict(SIX_SEEDS) | {Scale.QUICK: 1},
     protocol=PROTOCOL,
     conclude=by_protocol(PROTOCOL),
 )

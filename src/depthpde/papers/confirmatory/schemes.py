@@ -47,7 +47,7 @@ VARIANTS = tuple(
 
 def _bases(scale: Scale, tasks: Sequence[str]) -> Mapping[str, Preset]:
     if scale is Scale.QUICK:
-        small = {"dim": 16, "heads": 2, "hidden": 32, "blocks": 2}
+        small = {"dim": 8, "heads": 1, "hidden": 16, "blocks": 1}
         short = {"updates": 2, "batch_size": 4, "warmup": 1, "evaluate_every": 2, "log_every": 1}
         return bases("mini", tasks[:1], model=small, training=short)
     training = {"updates": 400, "warmup": 40, "evaluate_every": 200, "log_every": 5}
