@@ -242,6 +242,7 @@ def test_a_results_folder_that_cannot_be_made_is_refused(command, tmp_path, caps
     assert "`--out` must be a folder that can be written" in capsys.readouterr().err
 
 
+@pytest.mark.drill
 def test_a_full_disk_is_said_and_with_room_again_the_same_command_goes_on(command, tmp_path):
     def fill():
         resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))

@@ -104,7 +104,7 @@ def report() -> dict[str, Any]:
             return [same, acts, bool(planar), torch.equal(model(image), plain), blocks > 0]
 
     with torch.no_grad():
-        wrong = walk(Animal(build, pixels, call, pads=False))
+        wrong = walk(Animal(build, pixels, call, pads=False), turn=0)
     model = build()
     inserted = insert(model, "after_embedding")
     (layer,) = inserted.layers.values()

@@ -82,30 +82,26 @@ def test_an_experiment_of_its_own_is_run_and_its_findings_are_shown_again(tmp_pa
 def test_an_experiment_of_paper_b_is_judged_by_what_is_recorded(
     cache, tmp_path, capsys, monkeypatch
 ):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
-    words = ["reproduce", "discretization", "--scale", "quick", "--out", str(tmp_path)]
-    assert main([*words, "--judge", "--seeds", "1"]) == 2
+    """It is computed with tasks of a folder that is named, and judged with those of the cache."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "none"))
+    results = tmp_path / "results"
+    words = ["reproduce", "discretization", "--scale", "quick", "--out", str(results)]
+    named = ["--prepared", str(cache / "depthpde" / "data")]
+    assert main([*words, *named, "--judge", "--seeds", "1"]) == 2
     assert "must hold all 1 runs of 'discretization'" in capsys.readouterr().err
-    assert not list(tmp_path.iterdir())
-    assert main([*words, "--seeds", "1"]) == 0
+    assert not results.exists()
+    assert main([*words, *named, "--seeds", "1"]) == 0
     out = capsys.readouterr().out
-    (tmp_path / "findings" / "discretization.json").unlink()
+    assert not (tmp_path / "none").exists()
+    (results / "findings" / "discretization.json").unlink()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
     assert main([*words, "--judge", "--seeds", "1"]) == 0
     assert capsys.readouterr().out == out
     assert main([*words, "--judge", "--seeds", "2"]) == 2
     printed = capsys.readouterr().err
     assert "must hold all 2 runs of 'discretization'" in printed
     assert "got 1; compute the rest without --judge" in printed
-    assert len(read_records(tmp_path).found) == 1
-
-
-def test_the_prepared_tasks_are_those_of_the_folder_named(cache, tmp_path, capsys, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "none"))
-    words = ["reproduce", "discretization", "--scale", "quick", "--seeds", "1"]
-    named = ["--prepared", str(cache / "depthpde" / "data"), "--out", str(tmp_path / "results")]
-    assert main([*words, *named]) == 0
-    assert main([*words, *named, "--judge"]) == 0
-    assert not (tmp_path / "none").exists()
+    assert len(read_records(results).found) == 1
 
 
 def test_the_folder_of_prepared_tasks_reaches_the_runs_of_a_grid(tmp_path, capsys):
