@@ -228,8 +228,10 @@ EVIL = """
 from pathlib import Path
 Path("ran").write_text("")
 from transformers import BertConfig, BertModel
+class EvilConfig(BertConfig):  # transformers marks the class that it loads as code of a folder
+    pass
 class Evil(BertModel):
-    config_class = BertConfig
+    config_class = EvilConfig
 """
 
 
@@ -239,7 +241,7 @@ def test_code_in_a_model_folder_is_never_run_unless_a_flag_says_so(tmp_path, mon
     monkeypatch.setattr("builtins.input", lambda *words: "y")
     (tmp_path / "evil").mkdir()
     (tmp_path / "evil" / "modeling_evil.py").write_text(EVIL)
-    auto = {"AutoConfig": "modeling_evil.BertConfig", "AutoModel": "modeling_evil.Evil"}
+    auto = {"AutoConfig": "modeling_evil.EvilConfig", "AutoModel": "modeling_evil.Evil"}
     output = {"model_type": "evil", "auto_map": auto}
     (tmp_path / "evil" / "config.json").write_text(json.dumps(output))
     assert main(["doctor", "--hf", "evil"]) == 2
