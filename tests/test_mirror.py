@@ -101,6 +101,7 @@ ELSEWHERE = {
             ("edge_steps", "filters", "steps", "walls"),
             "operators/diffusion/test_paths.py",  # every path against the dense definition
         ),
+        "attention": "operators/test_fused_attention.py",
         "gated_filters": "operators/diffusion/test_gated.py",
         "short_filters": "operators/test_causal_conv.py",
     },
