@@ -18,6 +18,7 @@ from depthpde.operators.diffusion.kernels.lanes import (
     FLOATS,
     aligned,
     exp2,
+    fetch,
     fma,
     largest,
     load,
@@ -122,6 +123,23 @@ def _take_rows(u, at, step, rows, dim, near):  # type: ignore[no-untyped-def]
 
 
 @inline
+def _bases(task, shape):  # type: ignore[no-untyped-def]
+    """Tell where the queries and the keys of a task begin."""
+    _, length, heads, keys, dim, _ = shape
+    b, head = task // heads, task % heads
+    return (b * length * heads + head) * dim, (b * keys * heads + head) * dim
+
+
+@inline
+def _fetch_rows(fields, base, step, first, last, dim):  # type: ignore[no-untyped-def]
+    """Ask for rows that the next task takes, while this one computes: a cache line at a time."""
+    for r in range(first, last):
+        for d in range(0, dim, 16):
+            for u in fields:
+                fetch(u, base + r * step + d)
+
+
+@inline
 def _hide_future(scores, tile, first, last, value):  # type: ignore[no-untyped-def]
     """Write a value where a key stands behind its query, among the keys of the same tile."""
     for j in range(max(first + 1, 0), last):
@@ -158,12 +176,17 @@ def attend(q, k, v, out, top, sums, seen, shape, gains, first, last):  # type: i
     for task in range(first, last):
         b, head = task // heads, task % heads
         count = _seen_keys(seen, b, keys, index)
-        base_k, base_q = (b * keys * heads + head) * dim, (b * length * heads + head) * dim
+        base_q, base_k = _bases(task, shape)
         _gather(k, base_k, step, index, count, dim, near_k)
         _gather(v, base_k, step, index, count, dim, near_v)
         for i in range(0, length, tile):
             rows = min(tile, length - i)
             ends = min(i + tile, count) if causal else count
+            if task + 1 < last:
+                at_q, at_k = _bases(task + 1, shape)
+                _fetch_rows((q, out), at_q, step, i, i + rows, dim)
+                near_keys = (i * keys // length, (i + rows) * keys // length)
+                _fetch_rows((k, v), at_k, step, near_keys[0], near_keys[1], dim)
             _take_rows(q, base_q + i * step, step, rows, dim, near)
             _turn(near, dim, spread(q, gains[0]), columns)
             mixed[:] = zero
@@ -227,7 +250,7 @@ def attend_adjoint(q, k, v, out, lse, g, dq, dk, dv, seen, shape, gains, first, 
     for task in range(first, last):
         b, head = task // heads, task % heads
         count = _seen_keys(seen, b, keys, index)
-        base_k, base_q = (b * keys * heads + head) * dim, (b * length * heads + head) * dim
+        base_q, base_k = _bases(task, shape)
         _gather(k, base_k, step, index, count, dim, near_k)
         _gather(v, base_k, step, index, count, dim, near_v)
         sum_k[:] = zero
@@ -235,6 +258,11 @@ def attend_adjoint(q, k, v, out, lse, g, dq, dk, dv, seen, shape, gains, first, 
         for i in range(0, length, tile):
             rows, at = min(tile, length - i), base_q + i * step
             ends = min(i + tile, count) if causal else count
+            if task + 1 < last:
+                at_q, at_k = _bases(task + 1, shape)
+                near_keys = (i * keys // length, (i + rows) * keys // length)
+                _fetch_rows((q, g, out, dq), at_q, step, i, i + rows, dim)
+                _fetch_rows((k, v, dk, dv), at_k, step, near_keys[0], near_keys[1], dim)
             _take_rows(q, at, step, rows, dim, near_q)
             _take_rows(g, at, step, rows, dim, near_g)
             _turn(near_q, dim, spread(q, gains[0]), columns)

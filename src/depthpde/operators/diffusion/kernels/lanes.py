@@ -33,6 +33,7 @@ FLOATS = REGISTER // 4
 
 _CONTRACT = ("contract",)  # a product and a sum may be one instruction, rounded once
 _I16, _I32, _I64 = ir.IntType(16), ir.IntType(32), ir.IntType(64)
+_BYTES = ir.IntType(8).as_pointer()
 _F16, _F32 = ir.HalfType(), ir.FloatType()
 _VIEWS = {torch.bfloat16: torch.uint16, torch.float16: torch.int16}
 
@@ -156,6 +157,20 @@ def load(_: Any, array: types.Array, at: types.Integer) -> Any:
     """Read N numbers from place `at` on."""
     kind = Lanes(computed(array.dtype))
     return _reader(array, kind, _count(kind))
+
+
+@intrinsic
+def fetch(_: Any, array: types.Array, at: types.Integer) -> Any:
+    """Ask for the cache line of place `at`, which will be read or written soon."""
+
+    def make(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        place = builder.bitcast(_place(context, builder, array, args, None), _BYTES)
+        kind = ir.FunctionType(ir.VoidType(), [_BYTES, _I32, _I32, _I32])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        builder.call(function, [place, _I32(0), _I32(2), _I32(1)])  # to read; to the second level
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), make
 
 
 @intrinsic
