@@ -101,6 +101,8 @@ ELSEWHERE = {
             ("edge_steps", "filters", "steps", "walls"),
             "operators/diffusion/test_paths.py",  # every path against the dense definition
         ),
+        "attention": "operators/test_fused_attention.py",
+        "gelu": "operators/test_fused_gelu.py",
         "gated_filters": "operators/diffusion/test_gated.py",
         "short_filters": "operators/test_causal_conv.py",
     },

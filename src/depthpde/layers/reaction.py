@@ -82,7 +82,7 @@ class FeedForward(nn.Module):
             self.enter.bias,
             self.out.weight,
             self.out.bias,
-            activation=self.activation,
+            activation=F.gelu if self.activation is Activation.GELU else self.activation,
         )
 
     def extra_repr(self) -> str:

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from torch import Tensor
 from torch.nn import functional
 
+from depthpde.operators import fused_gelu
 from depthpde.shapes import Field
 
 
@@ -40,8 +41,17 @@ def feed_forward(
         bias_out: [dim] or None.
         activation: σ.
     """
-    hidden = activation(functional.linear(u, weight_in, bias_in))
+    if activation is functional.gelu and bias_in is not None:
+        hidden = _linear_gelu(u, weight_in, bias_in)
+    else:
+        hidden = activation(functional.linear(u, weight_in, bias_in))
     return functional.linear(hidden, weight_out, bias_out)
+
+
+def _linear_gelu(u: Field, weight: Tensor, bias: Tensor) -> Field:
+    if fused_gelu.supports(u, weight, bias):
+        return fused_gelu.linear_gelu(u, weight, bias)
+    return functional.gelu(functional.linear(u, weight, bias))
 
 
 def linear(u: Field, rate: float = 1.0) -> Field:

@@ -26,12 +26,14 @@ from numba.np.arrayobj import populate_array
 from numpy.typing import NDArray
 from torch import Tensor
 
-REGISTER = 64 if llvm.get_host_cpu_features().get("avx512f") else 32
+_FEATURES = llvm.get_host_cpu_features()
+REGISTER = 64 if _FEATURES.get("avx512f") and _FEATURES.get("avx512dq") else 32
 """Bytes in one register of this processor, at least those of two of the narrower kind."""
 FLOATS = REGISTER // 4
 
 _CONTRACT = ("contract",)  # a product and a sum may be one instruction, rounded once
 _I16, _I32, _I64 = ir.IntType(16), ir.IntType(32), ir.IntType(64)
+_BYTES = ir.IntType(8).as_pointer()
 _F16, _F32 = ir.HalfType(), ir.FloatType()
 _VIEWS = {torch.bfloat16: torch.uint16, torch.float16: torch.int16}
 
@@ -64,7 +66,8 @@ def _count(kind: Lanes) -> int:
     return REGISTER * 8 // int(kind.scalar.bitwidth)
 
 
-def _computed(stored: types.Type) -> types.Float:
+def computed(stored: types.Type) -> types.Float:
+    """Give the precision that numbers stored like this are computed in."""
     return types.float64 if stored == types.float64 else types.float32
 
 
@@ -152,8 +155,22 @@ def aligned(_: Any, numbers: types.Integer, like: types.Array) -> Any:
 @intrinsic
 def load(_: Any, array: types.Array, at: types.Integer) -> Any:
     """Read N numbers from place `at` on."""
-    kind = Lanes(_computed(array.dtype))
+    kind = Lanes(computed(array.dtype))
     return _reader(array, kind, _count(kind))
+
+
+@intrinsic
+def fetch(_: Any, array: types.Array, at: types.Integer) -> Any:
+    """Ask for the cache line of place `at`, which will be read or written soon."""
+
+    def make(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        place = builder.bitcast(_place(context, builder, array, args, None), _BYTES)
+        kind = ir.FunctionType(ir.VoidType(), [_BYTES, _I32, _I32, _I32])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        builder.call(function, [place, _I32(0), _I32(2), _I32(1)])  # to read; to the second level
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), make
 
 
 @intrinsic
@@ -165,26 +182,26 @@ def store(_: Any, array: types.Array, at: types.Integer, value: Lanes) -> Any:
 @intrinsic
 def get(_: Any, array: types.Array, at: types.Integer) -> Any:
     """Read one number."""
-    return _reader(array, _computed(array.dtype), None)
+    return _reader(array, computed(array.dtype), None)
 
 
 @intrinsic
 def put(_: Any, array: types.Array, at: types.Integer, value: types.Float) -> Any:
     """Write one number, rounded once."""
-    return _writer(array, _computed(array.dtype), None)
+    return _writer(array, computed(array.dtype), None)
 
 
 @intrinsic
 def width(_: Any, array: types.Array) -> Any:
     """Give N for an array of this precision."""
-    count = _count(Lanes(_computed(array.dtype)))
+    count = _count(Lanes(computed(array.dtype)))
     return types.intp(array), lambda *_: ir.Constant(ir.IntType(64), count)
 
 
 @intrinsic
 def zeros(_: Any, array: types.Array) -> Any:
     """Give N zeros."""
-    kind = Lanes(_computed(array.dtype))
+    kind = Lanes(computed(array.dtype))
 
     def make(context: Any, *_: Any) -> Any:
         return ir.Constant(context.get_value_type(kind), None)
@@ -195,15 +212,19 @@ def zeros(_: Any, array: types.Array) -> Any:
 @intrinsic
 def spread(_: Any, array: types.Array, value: types.Float) -> Any:
     """Give one number N times."""
-    kind = Lanes(_computed(array.dtype))
+    kind = Lanes(computed(array.dtype))
 
     def make(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        vector = context.get_value_type(kind)
-        one = builder.insert_element(ir.Constant(vector, ir.Undefined), args[1], _I32(0))
-        mask = ir.Constant(ir.VectorType(_I32, _count(kind)), None)
-        return builder.shuffle_vector(one, ir.Constant(vector, ir.Undefined), mask)
+        return build_spread(builder, args[1], context.get_value_type(kind))
 
     return kind(array, kind.scalar), make
+
+
+def build_spread(builder: Any, value: Any, vector: Any) -> Any:
+    """Write the instructions of `spread`."""
+    one = builder.insert_element(ir.Constant(vector, ir.Undefined), value, _I32(0))
+    mask = ir.Constant(ir.VectorType(_I32, vector.count), None)
+    return builder.shuffle_vector(one, ir.Constant(vector, ir.Undefined), mask)
 
 
 @intrinsic
@@ -254,22 +275,23 @@ def over(_: Any, a: Lanes, b: Lanes) -> Any:
 @intrinsic
 def fma(_: Any, a: Lanes, b: Lanes, c: Lanes) -> Any:
     """Give a · b + c."""
+    return a(a, b, c), lambda context, builder, signature, args: build_fma(builder, *args)
 
-    def make(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        product = builder.fmul(args[0], args[1], flags=_CONTRACT)
-        return builder.fadd(product, args[2], flags=_CONTRACT)
 
-    return a(a, b, c), make
+def build_fma(builder: Any, a: Any, b: Any, c: Any) -> Any:
+    """Write the instructions of `fma`."""
+    return builder.fadd(builder.fmul(a, b, flags=_CONTRACT), c, flags=_CONTRACT)
 
 
 @intrinsic
 def largest(_: Any, a: Lanes, b: Lanes) -> Any:
     """Give max(a, b); a where that is no number."""
+    return a(a, b), lambda context, builder, signature, args: build_largest(builder, *args)
 
-    def make(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.select(builder.fcmp_unordered(">", *args), *args)
 
-    return a(a, b), make
+def build_largest(builder: Any, a: Any, b: Any) -> Any:
+    """Write the instructions of `largest`."""
+    return builder.select(builder.fcmp_unordered(">", a, b), a, b)
 
 
 @intrinsic
@@ -304,26 +326,61 @@ def exp2(_: Any, x: Lanes) -> Any:
     """
     if x.scalar != types.float32:
         return None
+    return x(x), lambda context, builder, signature, args: build_exp2(builder, *args)
 
-    def make(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        count = _count(x)
-        floats, ints = ir.VectorType(_F32, count), ir.VectorType(_I32, count)
 
-        def number(value: float) -> Any:
-            return ir.Constant(floats, [float(np.float32(value))] * count)
+def build_exp2(builder: Any, x: Any) -> Any:
+    """Write the instructions of `exp2`."""
+    if REGISTER == 64:
+        return _build_exp2_by_scaling(builder, x)
+    count = x.type.count
+    floats, ints = ir.VectorType(_F32, count), ir.VectorType(_I32, count)
 
-        rounded = builder.fadd(args[0], number(_ROUND))
-        rest = builder.fsub(args[0], builder.fsub(rounded, number(_ROUND)))
-        power = number(_EXP2[-1])
-        for each in _EXP2[-2::-1]:
-            product = builder.fmul(power, rest, flags=_CONTRACT)
-            power = builder.fadd(product, number(each), flags=_CONTRACT)
-        exponent = builder.shl(builder.bitcast(rounded, ints), _constant(23, count))
-        bits = builder.add(builder.bitcast(power, ints), exponent)
-        normal = builder.fcmp_unordered(">", args[0], number(-126.0))
-        return builder.select(normal, builder.bitcast(bits, floats), number(0.0))
+    def number(value: float) -> Any:
+        return ir.Constant(floats, [float(np.float32(value))] * count)
 
-    return x(x), make
+    rounded = builder.fadd(x, number(_ROUND))
+    rest = builder.fsub(x, builder.fsub(rounded, number(_ROUND)))
+    power = number(_EXP2[-1])
+    for each in _EXP2[-2::-1]:
+        power = build_fma(builder, power, rest, number(each))
+    exponent = builder.shl(builder.bitcast(rounded, ints), _constant(23, count))
+    bits = builder.add(builder.bitcast(power, ints), exponent)
+    normal = builder.fcmp_unordered(">", x, number(-126.0))
+    return builder.select(normal, builder.bitcast(bits, floats), number(0.0))
+
+
+_EXP2_FLOOR = (
+    0.99999992506362,
+    0.6931530731948565,
+    0.24015361709027974,
+    0.05582631791742534,
+    0.00898934025238219,
+    0.0018775766083060242,
+)
+"""2^f on [0, 1] as a polynomial, relative error 8e-8."""
+
+
+def _build_exp2_by_scaling(builder: Any, x: Any) -> Any:
+    """Do the same with two instructions of AVX-512: x − ⌊x⌋, and y · 2^⌊x⌋."""
+    floats, bits = x.type, ir.IntType(16)
+    none, all_lanes, rounding = ir.Constant(floats, None), bits(0xFFFF), _I32(4)
+
+    def call(name: str, *args: Any) -> Any:
+        kind = ir.FunctionType(floats, [each.type for each in args])
+        function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.x86.avx512.{name}")
+        return builder.call(function, args)
+
+    def number(value: float) -> Any:
+        return ir.Constant(floats, [float(np.float32(value))] * floats.count)
+
+    down = _I32(9)  # towards −∞, and no exception where digits are lost
+    rest = call("mask.reduce.ps.512", x, down, none, all_lanes, rounding)
+    power = number(_EXP2_FLOOR[-1])
+    for each in _EXP2_FLOOR[-2::-1]:
+        power = build_fma(builder, power, rest, number(each))
+    normal = builder.bitcast(builder.fcmp_unordered(">", x, number(-126.0)), bits)
+    return call("mask.scalef.ps.512", power, x, none, normal, rounding)
 
 
 @lru_cache(maxsize=64)
