@@ -321,11 +321,30 @@ def on_cache(
     keys_only: bool = False,
 ) -> None:
     """Change the keys and values that a cache gives back: `change(joined, new)`."""
-    if p.body.causal is not True or p.body.family.cache is None:
+    own = p.body.encoder is not None
+    if p.body.causal is not True or (p.body.family.cache is None and not own):
         raise DoesNotApply("no cache")
     count = len(p.body.blocks)
     for k in blocks if blocks is not None else range(count):
-        _wrap_cache(core(p.body, k % count), change, keys_only)
+        module = core(p.body, k % count)
+        if own or p.body.family.cache.argument == "cache":  # joined inside of attention
+            _wrap(module, _joined(change, keys_only))
+        else:
+            _wrap_cache(module, change, keys_only)
+
+
+def _joined(change: Callable[[Tensor, int], Tensor], keys_only: bool) -> Callable[..., Tensor]:
+    """Change keys and values that are more than the queries: some come from a cache."""
+
+    def kernel(
+        real: Kernel, module: nn.Module, q: Tensor, k: Tensor, v: Tensor, **rest: Any
+    ) -> Tensor:
+        new = q.shape[-2]
+        if k.shape[-2] > new:
+            k, v = change(k, new), v if keys_only else change(v, new)
+        return real(q, k, v, **rest)
+
+    return kernel
 
 
 def _wrap_cache(

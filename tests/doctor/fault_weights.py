@@ -284,14 +284,23 @@ def gain(module: nn.Module) -> Tensor:
     return found.detach()
 
 
+def offset(module: nn.Module) -> float:
+    """Find what a norm adds to its weight before it multiplies: 1 in Gemma and x-transformers."""
+    weight = gain(module)
+    kept = weight.clone()
+    rows: Tensor = module(torch.randn(2, len(weight.zero_())))
+    weight.copy_(kept)
+    return 0.0 if torch.equal(rows[0], rows[1]) else 1.0
+
+
 def norm_scaled(p: Patient, by: float) -> None:
     for each in norms(p):
-        gain(each).mul_(by)
+        gain(each).mul_(by).add_((by - 1) * offset(each))
 
 
 def norm_zero(p: Patient, strength: Any) -> None:
     for each in norms(p):
-        gain(each).zero_()
+        gain(each).fill_(-offset(each))
 
 
 def norm_shifted(p: Patient, by: float) -> None:
