@@ -224,21 +224,18 @@ def neurons_dropped(p: Patient, share: float) -> None:
         weights[-1][:, chosen] = 0
 
 
+ACTIVATIONS = (
+    "GELU", "GELUActivation", "NewGELUActivation", "ReLU", "SiLU", "SiLUActivation",
+    "PytorchGELUTanh", "GELUTanh",
+)  # fmt: skip
+
+
 def other_activation(p: Patient, strength: Any) -> None:
     changed = 0
     for block in p.body.blocks:
         for module in list(block.parts.modules()):
             for name, child in list(module.named_children()):
-                if type(child).__name__ in (
-                    "GELU",
-                    "GELUActivation",
-                    "NewGELUActivation",
-                    "ReLU",
-                    "SiLU",
-                    "SiLUActivation",
-                    "PytorchGELUTanh",
-                    "GELUTanh",
-                ):
+                if type(child).__name__ in ACTIVATIONS:
                     setattr(module, name, nn.Tanh())
                     changed += 1
             own = vars(module)
