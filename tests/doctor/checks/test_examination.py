@@ -168,6 +168,27 @@ def test_tokens_without_positions_are_a_blind_model():
     assert Condition.POSITIONS in conditions(patient.model, patient.batch)
 
 
+@pytest.mark.parametrize("by", [0.5, 2.0, 5.0])
+def test_a_gain_that_is_added_to_one_was_moved_where_it_is_not_zero(by):
+    from transformers import GemmaConfig, GemmaForCausalLM
+
+    torch.manual_seed(0)
+    settings = {"vocab_size": 29, "hidden_size": 16, "intermediate_size": 32, "head_dim": 8,
+                "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1,
+                "bos_token_id": 1, "eos_token_id": None, "pad_token_id": 0}  # fmt: skip
+    model = GemmaForCausalLM(GemmaConfig(**settings)).eval()
+    ids = torch.randint(1, 29, (4, 9), generator=torch.Generator().manual_seed(0))
+    gains = [layer.post_attention_layernorm.weight for layer in model.model.layers]
+    with torch.no_grad():
+        for gain in gains:  # as learning leaves it
+            gain.add_(0.02 * torch.randn(gain.shape))
+    assert Condition.NORM_SHIFT not in conditions(model, {"input_ids": ids})
+    with torch.no_grad():
+        for gain in gains:
+            gain.mul_(by).add_(by - 1)  # 1 + w times `by`
+    assert Condition.NORM_SHIFT in conditions(model, {"input_ids": ids})
+
+
 def test_patches_without_positions_are_a_blind_model():
     model = FAMILIES["ViT"](CASE).model.eval()
     images = torch.randn(4, 3, 24, 24, generator=torch.Generator().manual_seed(0))
