@@ -12,6 +12,7 @@ from depthpde.doctor.conditions.table import symptoms
 from depthpde.doctor.depth_profile import DepthProfile, DepthSeries
 from depthpde.doctor.diagnosis import CORE, diagnose, judge, spell_count
 from depthpde.doctor.not_measured import NotMeasured
+from depthpde.doctor.pages.picture import place_of
 from depthpde.doctor.thresholds import FILE, Grade, Thresholds
 from doctor.breaking import beyond_bound, dead, two_sided
 from doctor.patients import bert, classifier, gpt2, language, pretrained
@@ -75,6 +76,17 @@ def test_a_leak_names_its_module():
     output = diagnose(patient.model, patient.batch, baseline=False)
     assert output.conditions[0] == Condition.LEAK
     assert "the future leaks through encoder.placed" in output.verdicts[0].evidence
+    assert output.verdicts[0].symptom.where.startswith("encoder.placed")
+
+
+def test_a_leak_is_marked_in_the_block_that_it_comes_through():
+    patient = gpt2(CASE)
+    block = patient.model.transformer.h[1]
+    block.mlp.register_forward_hook(lambda module, args, out: out + 0.1 * out.roll(-1, dims=1))
+    output = diagnose(patient.model, patient.batch, baseline=False)
+    leak = next(each for each in output.verdicts if each.condition == Condition.LEAK)
+    assert leak.symptom.where == "transformer.h.1.mlp"
+    assert place_of(leak, output.trajectory.blocks).startswith("block 2")
 
 
 def test_a_causal_model_is_told_to_be_causal():
