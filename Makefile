@@ -87,6 +87,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/simulator.py --check
 	$(BIN)/python benchmarks/doctor.py cost --check
 	$(BIN)/python benchmarks/doctor.py early --check
+	$(BIN)/python benchmarks/doctor.py exam --slice --check
 
 results: $(READY)
 	rm -rf results/report

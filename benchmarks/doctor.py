@@ -251,7 +251,7 @@ def step_seconds(case: Case) -> tuple[float, float, float]:
 
 def exam(options: argparse.Namespace) -> int:
     """Compute what is missing of the exam, print its table, compare it with the bars."""
-    from doctor.exam import Records, run
+    from doctor.exam import SLICE_FAMILIES, Records, run
     from doctor.exam_scores import (
         alarms_by_kind,
         defects,
@@ -263,8 +263,11 @@ def exam(options: argparse.Namespace) -> int:
         table,
     )
 
-    run(options.records, options.wheels, options.minutes, options.share)
-    records = Records(options.records).all()
+    whole = not options.slice
+    run(options.records, options.wheels, options.minutes, options.share, whole=whole)
+    records = [
+        each for each in Records(options.records).all() if whole or each["family"] in SLICE_FAMILIES
+    ]
     lists = {
         "Not seen in most cases, in any setting": invisible(records),
         "Not seen in most cases by one batch alone": hidden_alone(records),
@@ -276,7 +279,7 @@ def exam(options: argparse.Namespace) -> int:
     for title, found in lists.items():
         text += f"\n\n{title}:\n\n" + "\n".join(f"- {each}" for each in found or ["none"])
     print(text)
-    if options.fill:
+    if options.fill and whole:
         fill("exam", text)
     scores = summary(records)
     bars = {
@@ -290,6 +293,8 @@ def exam(options: argparse.Namespace) -> int:
             (f"false alarms {row['false alarms']:.1%} ≤ 1 %", row["false alarms"] <= 0.01),
         )
     }
+    if not whole:
+        return report(bars) if options.check else 0
     bars["≥ 8 families"] = len({each["family"] for each in records if each["fault"]}) >= 8
     bars["≥ 300 healthy models"] = scores["one batch, all"]["healthy"] >= 300
     return report(bars) if options.check else 0
@@ -366,6 +371,9 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=600.0, help="stop after these")
     parser.add_argument(
         "--share", type=share, default=(0, 1), help="K/N: compute every N-th job, from the K-th on"
+    )
+    parser.add_argument(
+        "--slice", action="store_true", help="of the exam two families alone, in some minutes"
     )
     parser.add_argument("--large", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--fill", action="store_true", help="write the table into docs/doctor.md")

@@ -1,4 +1,4 @@
-"""Faults of attention, by what it hands to torch's kernel, and of the cache of decoding."""
+"""Faults of attention, by what it hands to torch's kernel."""
 
 from __future__ import annotations
 
@@ -29,10 +29,11 @@ def core(body: ModelMap, k: int) -> nn.Module:
 def on_kernel(p: Patient, change: Callable[..., Tensor]) -> None:
     """Let every attention of a model call `change(kernel, module, q, k, v, **rest)` instead."""
     for k in range(len(p.body.blocks)):
-        _wrap(core(p.body, k), change)
+        wrap(core(p.body, k), change)
 
 
-def _wrap(module: nn.Module, change: Callable[..., Tensor]) -> None:
+def wrap(module: nn.Module, change: Callable[..., Tensor]) -> None:
+    """Let one module call `change(kernel, module, q, k, v, **rest)` instead of the kernel."""
     inner = module.forward
 
     @functools.wraps(inner)
@@ -311,98 +312,3 @@ def chunked(p: Patient, strength: Any) -> None:
         return torch.cat(parts, dim=2)
 
     on_kernel(p, change)
-
-
-def on_cache(
-    p: Patient,
-    change: Callable[[Tensor, int], Tensor],
-    blocks: range | None = None,
-    *,
-    keys_only: bool = False,
-) -> None:
-    """Change the keys and values that a cache gives back: `change(joined, new)`."""
-    if p.body.causal is not True or p.body.family.cache is None:
-        raise DoesNotApply("no cache")
-    count = len(p.body.blocks)
-    for k in blocks if blocks is not None else range(count):
-        _wrap_cache(core(p.body, k % count), change, keys_only)
-
-
-def _wrap_cache(
-    module: nn.Module, change: Callable[[Tensor, int], Tensor], keys_only: bool
-) -> None:
-    inner = module.forward
-
-    @functools.wraps(inner)
-    def forward(*args: Any, **named: Any) -> Any:
-        given = [*args, *named.values()]
-        cache = next(
-            (each for each in given if hasattr(each, "update") and hasattr(each, "layers")), None
-        )
-        if cache is None:
-            return inner(*args, **named)
-        real = cache.update
-
-        def update(key: Tensor, value: Tensor, *rest: Any, **more: Any) -> Any:
-            keys, values = real(key, value, *rest, **more)
-            if keys.shape[-2] == key.shape[-2]:
-                return keys, values  # the first call has no past
-            changed = change(keys, key.shape[-2])
-            return changed, values if keys_only else change(values, key.shape[-2])
-
-        cache.update = update
-        try:
-            return inner(*args, **named)
-        finally:
-            del cache.update
-
-    module.forward = forward  # type: ignore[method-assign]
-
-
-def cache_stale(p: Patient, where: str) -> None:
-    count = len(p.body.blocks)
-    blocks = {
-        "first": range(1),
-        "middle": range(count // 2, count // 2 + 1),
-        "last": range(count - 1, count),
-        "all": range(count),
-    }[where]
-
-    def change(u: Tensor, new: int) -> Tensor:
-        past = u[..., :-new, :]
-        return torch.cat((past[..., :1, :], past[..., :-1, :], u[..., -new:, :]), dim=-2)
-
-    on_cache(p, change, blocks)
-
-
-def cache_withheld(p: Patient, strength: Any) -> None:
-    on_cache(
-        p,
-        lambda u, new: torch.cat(
-            (u[..., :-new, :], u[..., -new - 1 : -new, :].expand_as(u[..., -new:, :])), dim=-2
-        ),
-    )
-
-
-def cache_off_by_one(p: Patient, by: int) -> None:
-    # keys against values: a set of pairs that is only turned round gives the same attention
-    on_cache(
-        p,
-        lambda u, new: torch.cat((u[..., :-new, :].roll(by, dims=-2), u[..., -new:, :]), dim=-2),
-        keys_only=True,
-    )
-
-
-def cache_truncated(p: Patient, keep: int) -> None:
-    def change(u: Tensor, new: int) -> Tensor:
-        u = u.clone()
-        u[..., : max(0, u.shape[-2] - keep), :] = 0
-        return u
-
-    on_cache(p, change)
-
-
-def cache_across(p: Patient, strength: Any) -> None:
-    on_cache(
-        p, lambda u, new: torch.cat((u[..., :-new, :].roll(1, dims=0), u[..., -new:, :]), dim=-2)
-    )

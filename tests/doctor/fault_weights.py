@@ -224,21 +224,18 @@ def neurons_dropped(p: Patient, share: float) -> None:
         weights[-1][:, chosen] = 0
 
 
+ACTIVATIONS = (
+    "GELU", "GELUActivation", "NewGELUActivation", "ReLU", "SiLU", "SiLUActivation",
+    "PytorchGELUTanh", "GELUTanh",
+)  # fmt: skip
+
+
 def other_activation(p: Patient, strength: Any) -> None:
     changed = 0
     for block in p.body.blocks:
         for module in list(block.parts.modules()):
             for name, child in list(module.named_children()):
-                if type(child).__name__ in (
-                    "GELU",
-                    "GELUActivation",
-                    "NewGELUActivation",
-                    "ReLU",
-                    "SiLU",
-                    "SiLUActivation",
-                    "PytorchGELUTanh",
-                    "GELUTanh",
-                ):
+                if type(child).__name__ in ACTIVATIONS:
                     setattr(module, name, nn.Tanh())
                     changed += 1
             own = vars(module)
@@ -284,14 +281,23 @@ def gain(module: nn.Module) -> Tensor:
     return found.detach()
 
 
+def offset(module: nn.Module) -> float:
+    """Find what a norm adds to its weight before it multiplies: 1 in Gemma and x-transformers."""
+    weight = gain(module)
+    kept = weight.clone()
+    rows: Tensor = module(torch.randn(2, len(weight.zero_())))
+    weight.copy_(kept)
+    return 0.0 if torch.equal(rows[0], rows[1]) else 1.0
+
+
 def norm_scaled(p: Patient, by: float) -> None:
     for each in norms(p):
-        gain(each).mul_(by)
+        gain(each).mul_(by).add_((by - 1) * offset(each))
 
 
 def norm_zero(p: Patient, strength: Any) -> None:
     for each in norms(p):
-        gain(each).zero_()
+        gain(each).fill_(-offset(each))
 
 
 def norm_shifted(p: Patient, by: float) -> None:

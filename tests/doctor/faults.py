@@ -7,7 +7,7 @@ it is updated with. A fault that a family cannot have (segments without segment 
 
 from __future__ import annotations
 
-from doctor import fault_attention, fault_weights
+from doctor import fault_attention, fault_cache, fault_weights
 from doctor.exam_patient import Fault
 
 THIRDS, GAINS = (0.1, 0.3, 0.5), (0.5, 2.0, 5.0)
@@ -50,11 +50,11 @@ FAULTS = [
     Fault("kernel", "chunked path", ("",), fault_attention.chunked),
     Fault("variant", "one effective head", ("",), fault_attention.one_head),
     Fault("variant", "causal mask in an encoder", ("",), fault_attention.causal_encoder),
-    Fault("KV cache", "stale", ("first", "middle", "last", "all"), fault_attention.cache_stale),
-    Fault("KV cache", "current step withheld", ("",), fault_attention.cache_withheld),
-    Fault("KV cache", "off by one", (-1, 1), fault_attention.cache_off_by_one),
-    Fault("KV cache", "truncated", (4, 8, 16), fault_attention.cache_truncated),
-    Fault("KV cache", "leaks across requests", ("",), fault_attention.cache_across),
+    Fault("KV cache", "stale", ("first", "middle", "last", "all"), fault_cache.cache_stale),
+    Fault("KV cache", "current step withheld", ("",), fault_cache.cache_withheld),
+    Fault("KV cache", "off by one", (-1, 1), fault_cache.cache_off_by_one),
+    Fault("KV cache", "truncated", (4, 8, 16), fault_cache.cache_truncated),
+    Fault("KV cache", "leaks across requests", ("",), fault_cache.cache_across),
     Fault("embedding", "share of rows zero", THIRDS, fault_weights.embedding_rows_zero),
     Fault("embedding", "pairs of rows swapped", THIRDS, fault_weights.embedding_rows_swapped),
     Fault("embedding", "segment embeddings scaled", GAINS, fault_weights.segments_scaled),

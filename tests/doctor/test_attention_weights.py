@@ -61,6 +61,32 @@ def test_convbert_is_diagnosed_but_for_its_weights():
     assert "drift.cosine" in found.trajectory
 
 
+@pytest.mark.filterwarnings("ignore")  # of the library, about its own tiny configs
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [
+        ("Qwen3", {}),  # head by head
+        ("Gemma3", {"query_pre_attn_scalar": 8, "layer_types": ["full_attention"] * 2}),
+        ("Olmo2", {}),  # all heads at once
+    ],
+)
+def test_queries_and_keys_pass_their_norms(name, more):
+    settings = GROUPED | more
+    text = "Text" * (name == "Gemma3")
+    import transformers
+
+    torch.manual_seed(0)
+    config = getattr(transformers, f"{name}{text}Config")(**settings)
+    model = getattr(transformers, f"{name}ForCausalLM")(config).eval()
+    attention = model.model.layers[1].self_attn
+    with torch.no_grad():  # norms that are not the same for all features
+        for norm in (attention.q_norm, attention.k_norm):
+            norm.weight.add_(torch.rand(norm.weight.shape))
+    found = diagnose(model, {"input_ids": ids()}, baseline=False)
+    assert "attention.entropy" in found.trajectory, found.unmeasured
+    assert not found.conditions
+
+
 def test_a_rotation_leaves_the_features_beyond_its_tables_alone():
     u = torch.randn(1, 2, 3, 6)
     angle = torch.full((1, 3, 4), math.pi / 2)

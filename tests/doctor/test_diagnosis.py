@@ -12,12 +12,14 @@ from depthpde.doctor.conditions.table import symptoms
 from depthpde.doctor.depth_profile import DepthProfile, DepthSeries
 from depthpde.doctor.diagnosis import CORE, diagnose, judge, spell_count
 from depthpde.doctor.not_measured import NotMeasured
+from depthpde.doctor.pages.picture import place_of
 from depthpde.doctor.thresholds import FILE, Grade, Thresholds
 from doctor.breaking import beyond_bound, dead, two_sided
-from doctor.patients import classifier, gpt2, language, pretrained
+from doctor.patients import bert, classifier, gpt2, language, pretrained
 from doctor.zoo import NO_RESIDUAL, VALIDATION
 
 CASE = VALIDATION[1]
+FEED_FORWARD = ("reaction.out.weight", "1.output.dense.weight", "mlp.c_proj.weight")
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +76,17 @@ def test_a_leak_names_its_module():
     output = diagnose(patient.model, patient.batch, baseline=False)
     assert output.conditions[0] == Condition.LEAK
     assert "the future leaks through encoder.placed" in output.verdicts[0].evidence
+    assert output.verdicts[0].symptom.where.startswith("encoder.placed")
+
+
+def test_a_leak_is_marked_in_the_block_that_it_comes_through():
+    patient = gpt2(CASE)
+    block = patient.model.transformer.h[1]
+    block.mlp.register_forward_hook(lambda module, args, out: out + 0.1 * out.roll(-1, dims=1))
+    output = diagnose(patient.model, patient.batch, baseline=False)
+    leak = next(each for each in output.verdicts if each.condition == Condition.LEAK)
+    assert leak.symptom.where == "transformer.h.1.mlp"
+    assert place_of(leak, output.trajectory.blocks).startswith("block 2")
 
 
 def test_a_causal_model_is_told_to_be_causal():
@@ -112,9 +125,26 @@ def test_a_field_that_is_not_finite_is_an_explosion():
     output = diagnose(patient.model, patient.batch, baseline=False)
     assert output.conditions[0] == Condition.NOT_FINITE
     assert output.verdicts[0].symptom.where == "encoder.blocks.2.reaction"
-    assert Condition.EXPLODING in output.conditions
-    assert "the field is not finite at block 3" in [each.evidence for each in output.verdicts]
     json.dumps(output.to_dict(), allow_nan=False)
+    alone = diagnose(patient.model, patient.batch, baseline=False, checks=False)
+    assert Condition.EXPLODING in alone.conditions, "where no module is named, the depth is"
+    assert "the field is not finite at block 3" in [each.evidence for each in alone.verdicts]
+
+
+@pytest.mark.parametrize("make", [classifier, bert, gpt2])
+def test_the_first_module_that_is_not_finite_is_the_cause_and_the_rest_follows(make):
+    patient = make(CASE)
+    names = [name for name, each in patient.model.named_parameters() if each.ndim == 2]
+    chosen = next(each for each in names if each.endswith(FEED_FORWARD))
+    with torch.no_grad():
+        patient.model.get_parameter(chosen)[0, 0] = torch.nan
+    output = diagnose(patient.model, patient.batch, labels=patient.labels, baseline=False)
+    assert output.conditions == (Condition.NOT_FINITE,)
+    where = output.verdicts[0].symptom.where
+    assert chosen.startswith(where)
+    assert where in output.unmeasured["gradients"]
+    assert where in output.unmeasured["output logits"]
+    assert output.unmeasured["output"] == "the output is not finite"
 
 
 def test_a_weight_that_is_no_number_is_an_explosion_and_its_spectrum_is_left_out():
@@ -122,9 +152,7 @@ def test_a_weight_that_is_no_number_is_an_explosion_and_its_spectrum_is_left_out
     with torch.no_grad():
         patient.model.encoder.blocks[2].attention.out.weight[0, 0] = torch.nan
     output = diagnose(patient.model, patient.batch)
-    assert output.conditions[0] == Condition.NOT_FINITE
-    assert Condition.EXPLODING in output.conditions
-    assert "the field is not finite at block 3" in [each.evidence for each in output.verdicts]
+    assert output.conditions == (Condition.NOT_FINITE,)
     assert output.trajectory.missing["spectrum.weights"] == "weights of block 3 are not finite"
 
 
@@ -140,9 +168,8 @@ def test_one_sequence_that_is_not_finite_is_an_explosion_too():
     batch = torch.randn(4, 6, 16, generator=generator)
     batch[0, 3, 2] = torch.nan
     output = diagnose(model, batch)
-    assert output.conditions[0] == Condition.NOT_FINITE
-    assert Condition.EXPLODING in output.conditions
-    assert "the field is not finite at the embedding" in [each.evidence for each in output.verdicts]
+    assert output.conditions == (Condition.NOT_FINITE,)
+    assert "look at the batch" in output.verdicts[0].evidence
     json.dumps(output.to_dict(), allow_nan=False)
 
 

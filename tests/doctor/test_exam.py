@@ -5,10 +5,20 @@ import copy
 import pytest
 import torch
 
-from doctor.exam import SETTINGS, change, changes_function, healthy_of, sit
+from doctor.exam import (
+    SETTINGS,
+    SLICE_FAMILIES,
+    cache_change,
+    change,
+    changes_function,
+    healthy_of,
+    jobs,
+    sit,
+)
 from doctor.exam_models import FAMILIES, SEEN, SIZES, UNSEEN, case_of, learn
 from doctor.exam_patient import DoesNotApply, patient
 from doctor.exam_scores import auroc, macro_f1
+from doctor.fault_weights import norms
 from doctor.faults import FAULTS
 from doctor.zoo import CALIBRATION
 
@@ -56,6 +66,51 @@ def test_a_fault_that_a_family_cannot_have_says_so(subject):
     fault = next(each for each in FAULTS if each.name == "share of future keys open")
     with pytest.raises(DoesNotApply, match="no causal mask"):
         fault.apply(patient(subject.model, 0, 20), 0.1)
+
+
+def test_a_slice_has_one_family_of_the_calibration_and_one_that_it_never_saw():
+    assert [name in SEEN for name in SLICE_FAMILIES] == [False, True]
+    names = [name for name, _ in jobs(None, whole=False)]
+    assert names == [f"{kind} {each}" for each in SLICE_FAMILIES for kind in ("faults", "healthy")]
+    assert set(names) < {name for name, _ in jobs(None)}
+
+
+def decoder(family):
+    case = case_of(family, 3)
+    subject = FAMILIES[family](case)
+    subject.model.eval()
+    return case, subject, subject.batch(torch.Generator().manual_seed(1))[0]
+
+
+@pytest.mark.parametrize("family", ["GPT-2", "x-transformers", "depthpde language model"])
+@pytest.mark.parametrize(
+    "fault", [each for each in FAULTS if each.component == "KV cache"], ids=lambda each: each.name
+)
+def test_a_fault_of_the_cache_moves_what_is_decoded_and_nothing_else(family, fault):
+    case, subject, inputs = decoder(family)
+    model = copy.deepcopy(subject.model)
+    assert cache_change(subject.model, model, inputs) == 0.0
+    fault.apply(patient(model, 1, case.length), fault.strengths[0])
+    assert change(subject.model, model, inputs)["eval"] == 0.0
+    assert cache_change(subject.model, model, inputs) > 1e-5
+
+
+def test_a_cache_fault_of_x_transformers_is_found_by_one_batch():
+    case, subject, _ = decoder("x-transformers")
+    fault = next(each for each in FAULTS if each.name == "leaks across requests")
+    fault.apply(patient(subject.model, 1, case.length), fault.strengths[0])
+    output = sit(subject, subject.model, 2, train=False)["one batch"]
+    assert [each["component"] for each in output if each["grade"] == "ill"] == ["KV cache"]
+
+
+@pytest.mark.parametrize("family", ["Gemma-3", "x-transformers", "Llama"])
+def test_a_gain_of_zero_is_zero_whatever_a_norm_adds_to_its_weight(family):
+    case, subject, _ = decoder(family)
+    fault = next(each for each in FAULTS if each.name == "gain zero")
+    with torch.no_grad():
+        fault.apply(patient(subject.model, 1, case.length), "")
+        for norm in norms(patient(subject.model, 1, case.length)):
+            assert not norm(torch.randn(2, case.dim)).any()
 
 
 def test_a_healthy_model_is_left_alone_in_every_setting():

@@ -79,9 +79,17 @@ def _ours() -> nn.Module:
     return LanguageModel(ModelConfig(vocabulary=WORDS, dim=16, blocks=2, heads=2, length=48))
 
 
+def _x(**options: Any) -> nn.Module:
+    from x_transformers import Decoder, TransformerWrapper
+
+    sizes = {"dim": 16, "depth": 2, "heads": 2, "attn_dim_head": 8}
+    layers = Decoder(**sizes, **options)
+    return TransformerWrapper(num_tokens=WORDS, max_seq_len=48, attn_layers=layers)
+
+
 FAMILIES: dict[str, Callable[[], nn.Module]] = {
     "plain": Plain, "gpt2": _gpt2, "llama": _llama, "bert": _bert, "t5": _t5, "bart": _bart,
-    "vit": _vit, "ours": _ours,
+    "vit": _vit, "ours": _ours, "x": _x,
 }  # fmt: skip
 CAUSAL = {"plain": True, "ours": True}
 """What must be said of models that say nothing of themselves."""
@@ -155,6 +163,11 @@ FAULTS = (
     F("llama", "cache", "rotary by length", "model.rotary_emb", parts.RotaryByLength),
     F("bart", "cache", "positions begin anew", "model.decoder.embed_positions",
       parts.ForgetsPast),
+    F("x", "cache", "off by one", "attn_layers.layers.2.1.inner.attend",
+      parts.TurnsIntermediates, at="attn_layers.layers.2.1"),
+    # as the library has it: a shift along the sites does not reach what is cached
+    F("x", "cache", "shift without the past", "attn_layers.layers.0.1",
+      make=lambda: _x(shift_tokens=1)),
     F("plain", "neighbour", "batch norm over the batch", "h.0.mlp.norm", _norm, at="h.0.mlp"),
     F("gpt2", "neighbour", "expert capacity", "transformer.h.0.mlp", parts.Capacity),
     F("llama", "neighbour", "expert capacity", "model.layers.1.mlp", parts.Capacity),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -233,6 +235,16 @@ class TurnsCache(Around):
             layer = cache.layers[self.inner.layer_idx]
             layer.values = layer.values.roll(1, dims=2)
         return self.inner(*args, **named)
+
+
+class TurnsIntermediates(Around):
+    """Sees what x-transformers caches one site late."""
+
+    def forward(self, *args, cache=None, **named):
+        if cache is not None:
+            keys, values = cache.cached_kv
+            cache = replace(cache, cached_kv=(keys, values.roll(1, dims=2)))
+        return self.inner(*args, cache=cache, **named)
 
 
 def soft(mask):

@@ -215,3 +215,17 @@ def test_decoding_runs_once_for_all_its_steps():
     assert report.answers[0].verdict is Isolation.ISOLATED
     decoded = [each for each in calls if each is not None]
     assert len(decoded) == 3 + 1, "each token once, and the chunk"
+
+
+def test_a_wrapper_that_gives_a_loss_names_the_part_that_takes_the_cache():
+    from x_transformers import AutoregressiveWrapper
+
+    report = audit(AutoregressiveWrapper(healthy("x")), ids())
+    assert not report.leaks, report
+    assert "audit its `net`" in report["cache"].detail
+
+
+def test_a_model_that_says_it_cannot_be_decoded_with_a_cache_is_not_tried():
+    model = healthy("x")
+    model.can_cache_kv = False
+    assert "can_cache_kv" in audit(model, ids(), questions=["cache"])["cache"].detail

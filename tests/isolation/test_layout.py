@@ -50,3 +50,7 @@ def test_arranged_tensors_begin_with_rows_and_sites(layout):
 
 def test_sizes_that_do_not_fit_are_no_field():
     assert Layout(0, 1).arrange(torch.zeros(3, 5), 2, 5) is None
+
+
+def test_one_number_has_neither_rows_nor_sites():
+    assert Layout(None, None).arrange(torch.tensor(2.0), 3, 5).shape == (1, 1)

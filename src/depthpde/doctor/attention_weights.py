@@ -2,6 +2,7 @@
 
     K = softmax(q kᵀ / √head_dim + mask),    and    K v  must be the heads that the model made
 
+Queries and keys are as projected, normed where attention has norms for them, and rotated.
 Fused attention never forms its weights, so they are computed from its inputs. Whether that is
 what the model did (a window, a bias, another gain) is not assumed: the heads that follow from the
 weights are compared with those of the model, and weights that fail are refused with the reason.
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.linalg import vector_norm
 from torch.nn import functional as F
 
@@ -28,6 +29,9 @@ from depthpde.shapes import Mask
 TOLERANCE = {torch.float64: 1e-8, torch.float32: 1e-3}
 COARSE_TOLERANCE = 3e-2
 """Of 16-bit formats; how far remade heads may be from the model's, relative to their size."""
+
+NORMS = ("q_norm", "k_norm")
+"""What the norms of queries and keys are called where attention has some."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +116,10 @@ def split_heads(
         parts = _project(module.get_submodule(model_map.query_key.fused), parts)
     head_dim = parts[0].shape[-1] // max(1, model_map.heads(block))
     wide = torch.promote_types(parts[0].dtype, torch.float32)
+    norms = (*_norms(model_map, block), None)
     query, key, value = (
-        each.to(wide).unflatten(-1, (-1, head_dim)).transpose(1, 2) for each in parts
+        _cut(each, head_dim, norm).to(wide).transpose(1, 2)
+        for each, norm in zip(parts, norms, strict=True)
     )
     own = getattr(module, "attention", None)
     if isinstance(own, Attention) and own.rotation is not None:
@@ -121,6 +127,31 @@ def split_heads(
     if kept.get("rotary") is not None:
         query, key = (_rotate(each, kept["rotary"]) for each in (query, key))
     return query, key, value
+
+
+def _norms(model_map: ModelMap, block: int) -> tuple[nn.Module | None, nn.Module | None]:
+    """Find the norms that queries and keys pass: they stand beside their projections."""
+    taps, held = model_map.query_key, model_map.blocks[block]
+    if taps is None or taps.fused:
+        return None, None
+    query = held.parts.get_submodule(taps.query.path)
+    beside = (each for each in held.scope.modules() if any(m is query for m in each.children()))
+    attention = next(beside, None)
+    found = [getattr(attention, name, None) for name in NORMS]
+    first, second = (each if isinstance(each, nn.Module) else None for each in found)
+    return first, second
+
+
+def _cut(u: Tensor, head_dim: int, norm: nn.Module | None) -> Tensor:
+    """Give [batch, length, heads, head_dim], normed as a whole or head by head as weights say."""
+    cut = u.reshape(*u.shape[:-1], -1, head_dim)
+    if norm is None:
+        return cut
+    size = sum(each.numel() for each in norm.parameters())
+    with torch.no_grad():
+        whole = size > 0 and size % u.shape[-1] == 0
+        made: Tensor = norm(u if whole else cut)
+        return made.reshape(cut.shape)
 
 
 def _project(attention: Any, parts: list[Tensor]) -> list[Tensor]:

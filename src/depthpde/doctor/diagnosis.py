@@ -242,7 +242,7 @@ def judge(trajectory: DepthProfile, thresholds: Thresholds | None = None) -> Dia
             grade = limit.grade(sign.value)
             verdicts.append(HealthVerdict(condition, grade, sign, limit))
         else:
-            unmeasured[limit.row] = sign.reason
+            unmeasured.setdefault(limit.row, sign.reason)
     shown = {each.threshold.row for each in verdicts}
     unmeasured = {row: why for row, why in unmeasured.items() if row not in shown}
     for name, why in trajectory.missing.items():

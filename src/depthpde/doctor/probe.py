@@ -305,6 +305,7 @@ def _add_leak(
     if body.causal is None and report.leaks:
         return
     facts["leak"] = None if report.leak is None else str(report)
+    facts["leak_module"] = "" if report.leak is None else report.leak.module
     facts["causality"] = str(report)
 
 

@@ -111,6 +111,8 @@ def _note_norm(
     if not isinstance(u, Tensor) or u.ndim < 2 or name in norms:
         return
     spread = u.detach().float().var(dim=-1, correction=0)
+    if not bool(spread.isfinite().all()):
+        return  # what came in is at fault, not ε
     middle = float(spread[spread > 0].median()) if bool((spread > 0).any()) else 0.0
     norms[name] = (epsilon / (epsilon + middle) if epsilon + middle > 0 else 0.0, epsilon)
     if isinstance(out, Tensor) and middle > 0:

@@ -52,7 +52,7 @@ class Layout:
         if self.sites is not None:
             order.append(first[self.sites] + (self.sites == self.rows))
         rest = [axis for axis in range(tensor.ndim) if axis not in order]
-        tensor = tensor.permute(*order, *rest)
+        tensor = tensor.permute([*order, *rest])  # a list: one number has no axis
         if self.rows is None:
             tensor = tensor.unsqueeze(0)
         return tensor if self.sites is not None else tensor.unsqueeze(1)

@@ -180,7 +180,8 @@ def opened(
 def declared_causal(model: nn.Module) -> bool | None:
     """Return what a model says of itself: by a flag, its config or its name; None if nothing."""
     config = getattr(model, "config", None)
-    for owner in (model, config):
+    layers = getattr(model, "attn_layers", None)  # x-transformers: its stack knows
+    for owner in (model, config, layers):
         for name in ("causal", "is_causal", "is_decoder"):
             if getattr(owner, name, None) is True:
                 return True

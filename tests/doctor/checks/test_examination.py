@@ -9,9 +9,11 @@ import torch
 from depthpde.doctor.checks.components import component_of, component_of_weight
 from depthpde.doctor.checks.inspection import inspect_weights
 from depthpde.doctor.checks.motion import Motion
+from depthpde.doctor.checks.order import order_facts
 from depthpde.doctor.conditions.condition import Condition
 from depthpde.doctor.diagnosis import diagnose
 from depthpde.doctor.model_map import model_map
+from doctor.exam_models import FAMILIES
 from doctor.patients import Case, bert, classifier, gpt2, torch_encoder
 
 CASE = Case(seed=41, dim=24, blocks=2, length=14, batch=4)
@@ -164,6 +166,49 @@ def test_tokens_without_positions_are_a_blind_model():
     with torch.no_grad():
         patient.model.sites.zero_()
     assert Condition.POSITIONS in conditions(patient.model, patient.batch)
+
+
+@pytest.mark.parametrize("by", [0.5, 2.0, 5.0])
+def test_a_gain_that_is_added_to_one_was_moved_where_it_is_not_zero(by):
+    from transformers import GemmaConfig, GemmaForCausalLM
+
+    torch.manual_seed(0)
+    settings = {"vocab_size": 29, "hidden_size": 16, "intermediate_size": 32, "head_dim": 8,
+                "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1,
+                "bos_token_id": 1, "eos_token_id": None, "pad_token_id": 0}  # fmt: skip
+    model = GemmaForCausalLM(GemmaConfig(**settings)).eval()
+    ids = torch.randint(1, 29, (4, 9), generator=torch.Generator().manual_seed(0))
+    gains = [layer.post_attention_layernorm.weight for layer in model.model.layers]
+    with torch.no_grad():
+        for gain in gains:  # as learning leaves it
+            gain.add_(0.02 * torch.randn(gain.shape))
+    assert Condition.NORM_SHIFT not in conditions(model, {"input_ids": ids})
+    with torch.no_grad():
+        for gain in gains:
+            gain.mul_(by).add_(by - 1)  # 1 + w times `by`
+    assert Condition.NORM_SHIFT in conditions(model, {"input_ids": ids})
+
+
+def test_patches_without_positions_are_a_blind_model():
+    model = FAMILIES["ViT"](CASE).model.eval()
+    images = torch.randn(4, 3, 24, 24, generator=torch.Generator().manual_seed(0))
+    seeing = diagnose(model, {"pixel_values": images}, baseline=False)
+    assert seeing.trajectory.facts["positions"] > 1e-6
+    with torch.no_grad():
+        model.vit.embeddings.position_embeddings.zero_()
+    assert Condition.POSITIONS in conditions(model, {"pixel_values": images})
+
+
+@pytest.mark.parametrize(
+    ("input_", "reason"),
+    [
+        (torch.randn(2, 3, 24, 6), "too few patches"),
+        (torch.randn(2, 9, 16), "neither a sequence of tokens nor an image in patches"),
+    ],
+)
+def test_why_positions_are_not_measured(input_, reason):
+    body = model_map(FAMILIES["ViT"](CASE).model.eval())
+    assert reason in order_facts(body, (input_,), {})["positions"].reason
 
 
 def test_a_mask_that_does_not_hold_lets_padding_through():

@@ -129,6 +129,21 @@ def test_massive_activations_and_sinks_are_watched_and_are_no_collapse():
     assert grade(Condition.MASSIVE, series={"energy.massive": [5000.0] * 3}) == "watch"
 
 
+@pytest.mark.parametrize(
+    ("scales", "where", "words"),
+    [
+        ([1.0, 1.0], "", "scores are q·k/√d"),
+        ([2.0, 2.0], "block 1", "scores are ×2 of q·k/√d"),
+        ([1.0, 4.0], "block 2", "scores of block 2 are ×4 of q·k/√d"),
+        ([0.25, 1.0], "block 1", "scores of block 1 are ×0.25 of q·k/√d"),
+    ],
+)
+def test_the_block_whose_scores_are_scaled_is_named_with_its_own_factor(scales, where, words):
+    found = symptoms(made({"attention.scale": scales}))[Condition.SCALE]
+    assert (found.where, found.evidence) == (where, words)
+    assert found.value == pytest.approx(max(scales, key=lambda each: abs(math.log(each))))
+
+
 def test_the_first_module_that_is_not_finite_is_named_with_the_range():
     first = {"module": "block.2.ffn", "kind": "Linear", "input": 70000.0}
     found = symptoms(made(facts={"not_finite_module": first}))[Condition.NOT_FINITE]

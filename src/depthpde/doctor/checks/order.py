@@ -1,6 +1,6 @@
 """Order: does the model see where a token is, what follows it, and what is only padding?
 
-    two tokens change places      if no other site moves, positions are not seen
+    two tokens change places      if no other site moves, positions are not seen; or two patches
     a token changes               if no site before it moves, an encoder is one-sided
     padding changes               if a real token moves, the mask does not hold
 
@@ -10,16 +10,17 @@ through the mask alone). A move too small to tell from rounding is computed agai
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from depthpde.doctor.activations import watching
 from depthpde.doctor.model_map import ModelMap
 from depthpde.doctor.not_measured import NotMeasured
 from depthpde.insertion.calling import call_model
-from depthpde.isolation.modes import in_float64, wide_weights
+from depthpde.isolation.modes import in_float64, wide_weights, widen
 
 CLEAR = 1e-4
 """A relative move in float32 that is no rounding."""
@@ -39,7 +40,7 @@ def order_facts(body: ModelMap, args: tuple[Any, ...], named: dict[str, Any]) ->
     """
     found = _tokens(args, named)
     if found is None:
-        return {"positions": NotMeasured("the input is no sequence of tokens")}
+        return {"positions": _patches(body, args, named)}
     key, tokens = found
     valid = _valid(args, named, key, tokens)
     real = torch.ones_like(tokens, dtype=torch.bool) if valid is None else valid
@@ -47,7 +48,10 @@ def order_facts(body: ModelMap, args: tuple[Any, ...], named: dict[str, Any]) ->
     k = _place(tokens[row], real[row])
     if k is None:
         return {"positions": NotMeasured("no two neighbouring tokens differ")}
-    facts: dict[str, Any] = {"positions": _swap(body, args, named, key, tokens, row, k)}
+    other = tokens.clone()
+    other[row, k], other[row, k + 1] = tokens[row, k + 1], tokens[row, k]
+    moved = _swap(body, args, named, key, (tokens, other), row, k, tokens.shape[1])
+    facts: dict[str, Any] = {"positions": moved}
     if body.causal is False:
         facts["one_sided"] = _one_sided(body, args, named, key, tokens, row, k)
     facts["padding"] = _padding(body, args, named, key, tokens)
@@ -96,29 +100,54 @@ def _valid(
     return None
 
 
+def _patches(body: ModelMap, args: tuple[Any, ...], named: dict[str, Any]) -> float | NotMeasured:
+    """Let two neighbouring patches of an image change places; return how far the others move."""
+    given: list[tuple[str | int, Any]] = [*enumerate(args), *named.items()]
+    images = ((key, u) for key, u in given if isinstance(u, Tensor) and u.ndim == 4)
+    key, image = next(images, ("", None))
+    convs = (each for each in body.model.modules() if isinstance(each, nn.Conv2d))
+    cut = next((each.stride for each in convs if each.stride == each.kernel_size), None)
+    if image is None or not image.is_floating_point() or cut is None:
+        return NotMeasured("the input is neither a sequence of tokens nor an image in patches")
+    high, wide = int(cut[0]), int(cut[1])
+    rows, columns = image.shape[2] // high, image.shape[3] // wide
+    if columns < 2 or rows * columns < 3:
+        return NotMeasured("the image has too few patches")
+    line, place = rows // 2, columns // 2 - 1
+    down = slice(line * high, (line + 1) * high)
+    left, right = (slice((place + k) * wide, (place + k + 1) * wide) for k in (0, 1))
+    other = image.clone()
+    other[0, :, down, left] = image[0, :, down, right]
+    other[0, :, down, right] = image[0, :, down, left]
+    k = line * columns + place
+    return _swap(body, args, named, key, (image, other), 0, k, rows * columns)
+
+
 def _swap(
     body: ModelMap, args: tuple[Any, ...], named: dict[str, Any], key: str | int,
-    tokens: Tensor, row: int, k: int,
-) -> float:  # fmt: skip
-    other = tokens.clone()
-    other[row, k], other[row, k + 1] = tokens[row, k + 1], tokens[row, k]
+    pair: tuple[Tensor, Tensor], row: int, k: int, sites: int,
+) -> float | NotMeasured:  # fmt: skip
+    """Return how far the sites but k and k + 1 move between two inputs, of `sites` each."""
     depth = 1 if body.causal else len(body.blocks)
     before, after = slice(0, k), slice(k + 2, None)
 
     def moved(weights: dict[str, Tensor] | None) -> float:
-        a = _stream(body, *_with(args, named, key, tokens, row), depth, weights)
-        b = _stream(body, *_with(args, named, key, other, row), depth, weights)
-        prefix = a.shape[0] - tokens.shape[1]  # class tokens before the others
-        gap = torch.cat((a - b, torch.zeros_like(a[:0])))[max(prefix, 0) :]
+        calls = (_with(args, named, key, each, row) for each in pair)
+        a, b = (_stream(body, *call, depth, weights) for call in calls)
+        prefix = a.shape[0] - sites  # class tokens before the others
+        if a.ndim != 2 or prefix < 0:
+            return math.nan
+        gap = (a - b)[prefix:]
         rest = torch.cat((gap[before], gap[after]))
         return float(rest.norm() / a.norm().clamp_min(1e-30)) if rest.numel() else 1.0
 
     value = moved(None)
     small = sum(each.numel() for each in body.model.parameters()) <= MOST_PARAMETERS
     if value < CLEAR and small:
+        pair = widen(pair[0]), widen(pair[1])
         with in_float64():
             value = moved(wide_weights(body.model)())
-    return value
+    return NotMeasured("the stream has other sites than the input") if value != value else value
 
 
 def _one_sided(

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.func import functional_call
 
 from depthpde.doctor.checks.components import POSITION_NAMES
 from depthpde.doctor.model_map import ModelMap
@@ -47,8 +48,9 @@ def _norms(body: ModelMap) -> dict[str, Any] | None:
         for module in block.parts.modules():
             if "norm" not in type(module).__name__.lower():
                 continue
-            for kind, values in _gain_and_shift(module):
-                value = _moved_as_one(values, (0.0, 1.0) if kind == "gain" else (0.0,))
+            for kind, own, values in _gain_and_shift(module):
+                from_one = kind == "gain" and not _adds_one(module, own)
+                value = _moved_as_one(values, (0.0, 1.0) if from_one else (0.0,))
                 if value is not None:
                     found.append((value, kind, names[id(module)], float(values.median())))
     if not found:
@@ -57,14 +59,27 @@ def _norms(body: ModelMap) -> dict[str, Any] | None:
     return {"value": value, "kind": kind, "name": name, "middle": middle}
 
 
-def _gain_and_shift(module: nn.Module) -> list[tuple[str, Tensor]]:
+def _adds_one(module: nn.Module, name: str) -> bool:
+    """Tell whether a norm multiplies with 1 + its weight, so that the weight begins at zero."""
+    weight = module.get_parameter(name)
+    row = torch.linspace(-1, 1, weight.numel(), dtype=weight.dtype, device=weight.device)
+    rows = torch.stack((row, row.roll(1)))
+    try:
+        with torch.no_grad():
+            out = functional_call(module, {name: torch.zeros_like(weight)}, (rows,))
+    except Exception:  # a norm that needs more than a field: both starts are allowed
+        return False
+    return isinstance(out, Tensor) and not torch.equal(out[0], out[1])
+
+
+def _gain_and_shift(module: nn.Module) -> list[tuple[str, str, Tensor]]:
     named = {"gain": ("weight", "gamma", "scale", "g"), "shift": ("bias", "beta")}
     found = []
     for kind, names in named.items():
         for name in names:
             each = getattr(module, name, None)
             if isinstance(each, nn.Parameter) and each.ndim == 1 and each.numel() > 3:
-                found.append((kind, each.detach().float()))
+                found.append((kind, name, each.detach().float()))
                 break
     return found
 

@@ -187,7 +187,9 @@ def leak(seen: DepthProfile) -> Symptom | NotMeasured | None:
     if "causality" not in seen.facts:
         return NotMeasured("it was not requested")
     leak = seen.facts["leak"]
-    return Symptom(1.0, leak) if leak else Symptom(0.0, "no site sees its future")
+    if not leak:
+        return Symptom(0.0, "no site sees its future")
+    return Symptom(1.0, leak, seen.facts.get("leak_module", ""))
 
 
 def dead(seen: DepthProfile) -> Symptom | NotMeasured:

@@ -27,10 +27,12 @@ def not_finite(seen: DepthProfile) -> Symptom | NotMeasured:
     """Find the first module that gives a number that is none, or how far that is."""
     first = seen.facts.get("not_finite_module")
     if first is not None:
-        text = (
-            f"{first['module']} ({first['kind']}) is the first to give what is no number; its "
-            f"inputs reach {first['input']:.3g}, {seen.facts['dtype']} holds {_most(seen):.3g}"
-        )
+        text = f"{first['module']} ({first['kind']}) is the first to give what is no number; its "
+        if math.isfinite(first["input"]):
+            text += f"inputs reach {first['input']:.3g}, "
+        else:
+            text += "inputs are not finite and no module made them: look at the batch; "
+        text += f"{seen.facts['dtype']} holds {_most(seen):.3g}"
         return Symptom(math.inf, text, first["module"])
     if "energy.peak" not in seen or "format_max" not in seen.facts:
         return NotMeasured("the size of the stream was not measured")
@@ -103,6 +105,8 @@ def constant_output(seen: DepthProfile) -> Symptom | NotMeasured:
         return NotMeasured("the output is no tensor of logits")
     if seen.facts.get("constant_input") or seen.tokens < 2:
         return NotMeasured("the input does not vary")
+    if not math.isfinite(seen.facts["logits"]["size"]):
+        return NotMeasured("the output is not finite")
     value = seen.facts["logits"]["spread"]
     return Symptom(value, f"outputs of different inputs differ by {value:.2g} of their size",
                    "output")  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -86,6 +87,7 @@ def symptoms(
     """
     seen = replace(profile, facts={"entropy_floor": entropy_floor, **profile.facts})
     found = {name: measure(seen) for name, measure in CONDITIONS.items()}
+    found = {name: _cause_alone(seen, name, sign) for name, sign in found.items()}
     for name, sign in found.items():
         if not isinstance(sign, Symptom | NotMeasured | None):
             raise ValueError(
@@ -93,3 +95,15 @@ def symptoms(
                 f"{shown(sign)}; wrap a reason as dp.NotMeasured(reason)"
             )
     return {name: sign for name, sign in found.items() if sign is not None}
+
+
+def _cause_alone(
+    seen: DepthProfile, name: str, sign: Symptom | NotMeasured | None
+) -> Symptom | NotMeasured | None:
+    """Leave out what is not finite only because the first module that is not finite is not."""
+    first = seen.facts.get("not_finite_module")
+    if first is None or name == Condition.NOT_FINITE or not isinstance(sign, Symptom):
+        return sign
+    if math.isfinite(sign.value):
+        return sign
+    return NotMeasured(f"it follows from {first['module']}, whose output is not finite")

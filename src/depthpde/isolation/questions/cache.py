@@ -6,10 +6,13 @@ model(x[:n])[t]  =  model(x[t], cache of x[:t])       for the last sites t, and 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from functools import partial
 from typing import Any
 
+from torch import nn
+
+from depthpde.insertion.recorder import argument_names
 from depthpde.isolation.batch import CallBatch, Sequence
 from depthpde.isolation.question import Question
 from depthpde.isolation.runner import AuditRun, Call, single
@@ -22,6 +25,9 @@ CACHES = ("past_key_values", "cache_params", "cache", "kv_cache", "past", "state
 """Arguments that hold what earlier sites left behind."""
 STEPS = 3
 CHUNK = "a chunk"
+INTERMEDIATES = "return_intermediates"
+"""The argument of x-transformers that makes a call return its cache. Its calls take the past sites
+too and keep the last `cache_age` of them, as its own `generate` has it."""
 
 
 def _excuse(subject: AuditSubject) -> str:
@@ -29,8 +35,10 @@ def _excuse(subject: AuditSubject) -> str:
         return "its input has no sequence of tokens"
     if subject.incomplete:
         return subject.incomplete
-    if _argument(subject.batch) is None:
-        return "the model takes no cache"
+    if _argument(subject.batch.accepts) is None:
+        return "the model takes no cache" + _inner(subject.model)
+    if getattr(subject.model, "can_cache_kv", True) is False:
+        return "the model cannot be decoded with a cache, as its can_cache_kv says"
     if subject.causal is not True:
         return "a model whose sites see their future cannot be decoded"
     return ""
@@ -70,13 +78,11 @@ def _trial(
 
 def _decode(subject: AuditSubject, sequence: Sequence, ends: tuple[int, ...], call: Call) -> None:
     """Call a model on the sites up to ends[0], then up to ends[1] …, with its cache."""
-    batch, name = subject.batch, str(_argument(subject.batch))
+    batch, name = subject.batch, str(_argument(subject.batch.accepts))
     cache, begin = _empty(subject), 0
     for end in ends:
-        part = batch.cut(sequence, slice(begin, end))
-        values: dict[str | int, Any] = {name: cache}
-        if "use_cache" in batch.accepts:
-            values["use_cache"] = True
+        part, values = _step(batch, sequence, begin, end)
+        values[name] = cache
         mask = batch.values.get(sequence.mask or "")
         if mask is not None:
             values[str(sequence.mask)] = mask[:, :end]
@@ -87,14 +93,32 @@ def _decode(subject: AuditSubject, sequence: Sequence, ends: tuple[int, ...], ca
         begin = end
 
 
-def _argument(batch: CallBatch) -> str | None:
-    return next((name for name in CACHES if name in batch.accepts), None)
+def _step(
+    batch: CallBatch, sequence: Sequence, begin: int, end: int
+) -> tuple[CallBatch, dict[str | int, Any]]:
+    """Return the sites that a call is given, and what makes it return its cache."""
+    if INTERMEDIATES in batch.accepts:
+        return batch.cut(sequence, slice(0, end)), {INTERMEDIATES: True, "cache_age": end - begin}
+    wanted: dict[str | int, Any] = {"use_cache": True} if "use_cache" in batch.accepts else {}
+    return batch.cut(sequence, slice(begin, end)), wanted
+
+
+def _argument(accepts: Container[str]) -> str | None:
+    return next((name for name in CACHES if name in accepts), None)
+
+
+def _inner(model: nn.Module) -> str:
+    """Name the part of a wrapper that takes a cache; that of a wrapper for training does."""
+    for name, child in model.named_children():
+        if _argument(argument_names(child)) is not None:
+            return f"; audit its `{name}`, which does"
+    return ""
 
 
 def _empty(subject: AuditSubject) -> Any:
     """Return what a first call is given: our models fill an object, others return one."""
     parameters = inspect.signature(subject.model.forward).parameters
-    kind = str(parameters[str(_argument(subject.batch))].annotation)
+    kind = str(parameters[str(_argument(subject.batch.accepts))].annotation)
     return DecodeCache() if DecodeCache.__name__ in kind else None
 
 
@@ -107,7 +131,7 @@ def _returned(output: Any, name: str) -> Any:
 
 
 def _design(subject: AuditSubject, trial: Trial, source: ModuleCall) -> str:
-    recurrent = _argument(subject.batch) == "cache_params" and CHUNK in trial.what
+    recurrent = _argument(subject.batch.accepts) == "cache_params" and CHUNK in trial.what
     return "a recurrent cache takes one token at a time" * recurrent
 
 
