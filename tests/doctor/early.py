@@ -1,5 +1,8 @@
 """Early warning: small runs driven to instability in six ways, and as many healthy ones.
 
+They are watched as a doctor watches by default. What drives a run begins at update 60, while
+readings still come every three updates, or 300 later, when they come every twenty.
+
 The loss leaves its trend where it is above the median of the fifty updates before by more than
 six deviations (at least 0.25 nats) for five updates in a row, or is no number. An alarm counts as
 early if it comes before that; the lead is the number of updates between the two.
@@ -22,7 +25,9 @@ from depthpde.doctor.alarms.detector import Detector
 from depthpde.layers.stabilizer import Stabilizer
 from depthpde.models.language import LanguageModel
 
-UPDATES, PULSE, WORDS, LENGTH = 160, 3, 24, 10
+UPDATES, WORDS, LENGTH = 160, 24, 10
+LATER = 300
+"""Updates by which the second half of the runs is driven later."""
 WAYS = (
     "rate too high",
     "no warm-up",
@@ -41,6 +46,7 @@ class Run:
 
     way: str
     seed: int
+    later: int = 0
     losses: list[float] = field(default_factory=list)
     readings: dict[int, dict[str, float]] = field(default_factory=dict)
 
@@ -64,7 +70,7 @@ def model_of(way: str, seed: int) -> nn.Module:
     return model
 
 
-def rate_of(way: str, update: int, seed: int) -> float:
+def rate_of(way: str, update: int, seed: int, later: int = 0) -> float:
     """Give the learning rate: what is driven to instability is driven slowly."""
     base = 2e-3
     warm = 1.0 if way == "no warm-up" else min(1.0, (update + 1) / 20)
@@ -73,22 +79,23 @@ def rate_of(way: str, update: int, seed: int) -> float:
     if way == "corrupted batches":
         return base * warm
     start = 3.0 if way == "no warm-up" else 1.0
-    growth = 1.0 + max(0, update - 60) / 8  # from 60 on the rate climbs
+    growth = 1.0 + max(0, update - 60 - later) / 8  # from 60 on the rate climbs
     return base * warm * start * growth**2.5
 
 
-def batch_of(way: str, update: int, draw: torch.Generator) -> Tensor:
+def batch_of(way: str, update: int, draw: torch.Generator, later: int = 0) -> Tensor:
     start = torch.randint(1, WORDS, (8, 1), generator=draw)
     ids = (start + 3 * torch.arange(LENGTH)) % (WORDS - 1) + 1
     noise = torch.rand(ids.shape, generator=draw) < 0.3
-    if way == "corrupted batches" and update > 70:
-        noise |= torch.rand(ids.shape, generator=draw) < min(1.0, (update - 70) / 60)
+    since = update - 70 - later
+    if way == "corrupted batches" and since > 0:
+        noise |= torch.rand(ids.shape, generator=draw) < min(1.0, since / 60)
     return torch.where(noise, torch.randint(1, WORDS, ids.shape, generator=draw), ids)
 
 
-def compute(way: str, seed: int) -> Run:
-    """Train one small model with a doctor that reads every other update."""
-    run, model = Run(way, seed), model_of(way, seed)
+def compute(way: str, seed: int, later: int = 0) -> Run:
+    """Train one small model with a doctor that reads as it does by default."""
+    run, model = Run(way, seed, later), model_of(way, seed)
     draw = torch.Generator().manual_seed(7000 + seed)
     betas = (0.9, 0.5) if way == "Adam's β₂" else (0.9, 0.99)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, betas=betas)
@@ -98,13 +105,11 @@ def compute(way: str, seed: int) -> Run:
         plain = {name.removeprefix("doctor/"): value for name, value in values.items()}
         run.readings.setdefault(update, {}).update(plain)
 
-    doctor = dp.Doctor(
-        model, every=10**6, pulse=PULSE, budget=None, sink=sink, log=lambda line: None
-    )
-    for update in range(1, UPDATES + 1):
+    doctor = dp.Doctor(model, every=10**6, budget=None, sink=sink, log=lambda line: None)
+    for update in range(1, UPDATES + later + 1):
         for group in optimizer.param_groups:
-            group["lr"] = rate_of(way, update, seed)
-        ids = batch_of(way, update, draw)
+            group["lr"] = rate_of(way, update, seed, later)
+        ids = batch_of(way, update, draw, later)
         loss = F.cross_entropy(model(ids)[:, :-1].flatten(0, 1), ids[:, 1:].flatten())
         loss.backward()
         if way == HEALTHY:

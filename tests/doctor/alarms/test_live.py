@@ -340,6 +340,70 @@ def test_an_alarm_says_what_moved_first_and_stops_only_where_it_may(tmp_path):
         drive("stop")
 
 
+def watched(updates, rate, **settings):
+    """Train a small model at `rate(update)` under a doctor; return it and when it read."""
+    model, read = make_model(), []
+    draw = torch.Generator().manual_seed(0)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    doctor = Doctor(
+        model, every=10**6, budget=None, log=lambda line: None,
+        sink=lambda update, values: read.append(update), **settings,
+    )  # fmt: skip
+    with doctor:
+        for update in range(1, updates + 1):
+            for group in optimizer.param_groups:
+                group["lr"] = rate(update)
+            tokens = torch.randint(1, model.config.vocabulary, (4, 8), generator=draw)
+            model(tokens).square().mean().backward()
+            doctor.step()
+            optimizer.step()
+            optimizer.zero_grad()
+    return doctor, read
+
+
+def test_the_first_readings_come_close_together_then_every_pulse():
+    _, read = watched(260, lambda update: 1e-4)
+    first = [1, *range(3, 178, 3)]
+    assert read == [*first, *range(180, 261, 20)]
+    assert len(first) == live.FIRST_READINGS
+    _, read = watched(9, lambda update: 1e-4, pulse=2)
+    assert read == [1, 2, 4, 6, 8]
+
+
+def test_a_rate_that_jumps_in_the_first_hundred_updates_is_found_at_once():
+    doctor, _ = watched(90, lambda update: 1e-4 if update < 70 else 1e-1)
+    assert doctor.alarm is not None
+    assert 70 < doctor.alarm.update <= 76
+    assert doctor.alarm.series.startswith("update of")
+
+
+def test_a_warm_up_is_no_alarm():
+    doctor, _ = watched(150, lambda update: 1e-3 * min(1.0, update / 100))
+    assert doctor.alarm is None
+
+
+def test_what_an_update_moves_is_the_same_number_at_any_interval():
+    """A rate that stays gives readings of one size, before and after they become rare."""
+    moved = []
+    model = make_model()
+    doctor = Doctor(
+        model, every=10**6, budget=None, log=lambda line: None,
+        sink=lambda update, values: moved.append((update, values)),
+    )  # fmt: skip
+    with doctor:
+        for update in range(1, 261):
+            model(torch.ones(2, 8, dtype=torch.long)).sum().backward()
+            doctor.step()
+            with torch.no_grad():  # to and fro: nothing is left of it over many updates
+                for weight in model.parameters():
+                    weight.add_(1e-3 * (-1) ** update)
+            model.zero_grad()
+    sizes = [value for update, values in moved if update > 9
+             for name, value in values.items() if name == "doctor/update of block 1"]  # fmt: skip
+    assert len(sizes) > 50
+    assert max(sizes) < 1.1 * min(sizes)
+
+
 def test_refuses_another_word_for_an_alarm():
     with pytest.raises(ValueError, match="on_alarm"):
         Doctor(make_model(), on_alarm="pause")

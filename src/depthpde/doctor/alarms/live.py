@@ -44,6 +44,8 @@ EVERY = 200
 """Updates from one look to the next, by default."""
 PULSE = 20
 """Updates from one reading of gradients, updates and the stream to the next, by default."""
+FIRST_PULSE, FIRST_READINGS = 3, 60
+"""The first readings come more often: most trainings that fail do so before a trend is known."""
 BUDGET = 0.05
 """Share of the training time that looking may take, by default."""
 MOST_ROLLBACKS = 3
@@ -80,8 +82,8 @@ class Doctor:
             update 1 within ``with``, update 2 where a trainer reports update 1 first.
         path: File that takes one JSON line a look, such as ``doctor.jsonl`` in a run's folder.
         pulse: Updates from one short reading to the next: gradients and updates by part, the size
-            of the stream. The first series that leaves its own trend is the alarm; None reads
-            nothing.
+            of the stream. The first 60 readings come every 3 updates where this is more. The first
+            series that leaves its own trend is the alarm; None reads nothing.
         on_alarm: ``"log"`` says what moved first; ``"stop"`` also ends the training, by raising
             `AlarmStop` from `step`; ``"rollback"`` puts model and optimizer back to the last
             reading at which every series kept its trend, and stops at the fourth time. Nothing is
@@ -140,6 +142,7 @@ class Doctor:
         self._began: float | None = None
         self._sample: Sample | None = None
         self._probing = False
+        self._count = 0  # readings
 
     @property
     def overhead(self) -> float:
@@ -186,8 +189,15 @@ class Doctor:
         following = self.update + 1
         if following % self.every == 0 and self._can_afford():
             self._listen(probing=True)
-        elif self.pulse is not None and following % self.pulse == 0:
+        elif self._is_read(following):
             self._listen(probing=False)
+
+    def _is_read(self, update: int) -> bool:
+        """Tell whether a reading is due: the first ones close together, then every `pulse`."""
+        if self.pulse is None:
+            return False
+        first = self._count < FIRST_READINGS
+        return update % (min(self.pulse, FIRST_PULSE) if first else self.pulse) == 0
 
     def _due(self, kept: Rollback) -> bool:
         """Tell whether it is time for another copy of the model."""
@@ -224,6 +234,8 @@ class Doctor:
         if self._sample is None:
             began = time.perf_counter()
             self._sample, self._probing = Sample(self._points, stream=probing), probing
+            if self.pulse is not None:
+                self._readings.mark(self.update)  # one update before the reading, at any interval
             self.spent += time.perf_counter() - began
 
     def _leave(self) -> None:
@@ -236,6 +248,7 @@ class Doctor:
         if self.pulse is None:
             return
         began = time.perf_counter()
+        self._count += 1
         values = sample.readings()
         moves = self._readings.ratios(self.update)
         values |= {f"update of {part}": each for part, each in moves.items() if isfinite(each)}

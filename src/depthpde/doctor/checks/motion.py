@@ -47,6 +47,7 @@ class Motion:
         names = [name for name in now if name in start]
         still = [name for name in names if torch.equal(now[name], start[name])]
         ratios = self.ratios(update)
+        self.mark(update)
         facts: dict[str, Any] = {}
         if update >= FEWEST and len(still) < len(names):
             share = len(still) / max(1, len(names))
@@ -61,7 +62,7 @@ class Motion:
         return facts, {"updates.ratio": DepthSeries("updates.ratio", words, labels, values)}
 
     def ratios(self, update: int) -> dict[str, float]:
-        """Return ‖Δw‖ / ‖w‖ of each part since the last time, an update; nothing before the first.
+        """Return ‖Δw‖ / ‖w‖ of each part since the last mark, an update; nothing before the first.
 
         Args:
             update: How many updates were made since the start.
@@ -77,11 +78,18 @@ class Motion:
             part = self._group(name)
             moved[part] = moved.get(part, 0.0) + float(gap) ** 2
             size[part] = size.get(part, 0.0) + float(whole) ** 2
-        self._last, self._updates = {name: each.clone() for name, each in now.items()}, update
         self._moved = self._moved or any(moved.values())
         if update < FEWEST or not self._moved:
             return {}
         return {part: (moved[part] / max(size[part], 1e-30)) ** 0.5 / since for part in moved}
+
+    def mark(self, update: int) -> None:
+        """Keep the weights as they are now, for the next `ratios`.
+
+        Args:
+            update: How many updates were made since the start.
+        """
+        self._last, self._updates = {n: each.clone() for n, each in self._now().items()}, update
 
     def _now(self) -> dict[str, Tensor]:
         """Return a few entries of each weight that learns."""
