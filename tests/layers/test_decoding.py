@@ -190,3 +190,30 @@ def test_other_rows_or_another_precision_leave_the_short_way():
         assert next_site(layer, u[:, :1], window, UNCOUNTED) is not None
     assert next_site(layer, u[:, :1], window, 6) is None, "a gradient may be taken"
     assert window.seen == 6
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize(
+    ("padded", "counts", "held"),
+    [
+        (False, (1, 1, 1, 1, 2, 1, 1), [False, True, True, True, False, True, True]),
+        # a window that holds a mask hands it on: the short way does not come back
+        (True, (1, 1, 1, 1, 1, 1, 1), [False, True, True, True, False, False, False]),
+    ],
+)
+def test_several_sites_or_a_wall_in_between_end_the_short_way(dtype, padded, counts, held):
+    layer, u = Diffusion(4, causal=True, initial_ratio=0.3), draw(sum(counts)).to(dtype)
+    valid = torch.ones(u.shape[:2], dtype=torch.bool)
+    valid[0, 4] = not padded
+    windows, outs, found, seen = {}, [], [], 0
+    for count in counts:
+        end = seen + count
+        sites = Sites(u[:, seen:end], valid[:, seen:end] if padded and seen == 4 else None)
+        with torch.no_grad():
+            outs.append(decode(layer, sites, windows=windows, seen=seen, name="a"))
+        found.append(windows["a"].held is not None)
+        seen = end
+    gap = torch.finfo(dtype).eps
+    wanted = layer(u, valid_mask=valid).detach()
+    torch.testing.assert_close(torch.cat(outs, dim=1), wanted, rtol=gap, atol=gap)
+    assert found == held

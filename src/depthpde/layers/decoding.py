@@ -135,6 +135,7 @@ def decode(
         whole = _apply(layer, both)
         out = whole.narrow(1, whole.shape[1] - length, length).contiguous()
         window.sites = both.end(getattr(layer, "reach", None))
+        window.held = None  # there may be a wall now, or another precision
     window.seen += length
     return out
 
@@ -167,12 +168,13 @@ def next_site(layer: nn.Module, u: Field, window: Window | None, seen: int) -> F
         or not held.serves(layer)
     ):
         return None
-    kept = held.kept(u)
-    window.sites = Sites(kept)
     window.seen += 1
-    if kept.dtype is u.dtype:
+    if u.dtype is before.dtype:
+        window.sites = Sites(u.clone())
         return torch.lerp(u, before, held.ratio)
-    return torch.lerp(kept, before, held.ratio).to(u.dtype)
+    wide = held.kept(u)
+    window.sites = Sites(wide)
+    return torch.lerp(wide, before, held.ratio).to(u.dtype)
 
 
 def _apply(layer: nn.Module, sites: Sites) -> Field:

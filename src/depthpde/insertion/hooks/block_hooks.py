@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from torch import Tensor, nn
@@ -39,6 +40,10 @@ class BlockHooks:
         self.decodes = family.cache is not None and not family.cache.of_model
         self.index = () if family.cache is None else tuple(family.cache.index.split("."))
         self.places = {name: k for k, name in enumerate(self.arguments)}
+        self.mask_place, self.cache_place = (
+            sys.maxsize if each is None else self.places.get(each.argument, sys.maxsize)
+            for each in (family.padding, family.cache)
+        )
 
     def add(self, place: TensorPoint, placed: HookedLayer) -> None:
         """Let a layer act at a place."""
@@ -125,8 +130,10 @@ class BlockHooks:
                 self._refuse_symmetric(name)
         padding = family.padding
         if padding is not None:
-            of_model, name = padding.of_model, padding.argument
-            mask = self._of_model(name) if of_model else self._given(name, args, kwargs)
+            k, name = self.mask_place, padding.argument
+            mask = args[k] if k < len(args) else kwargs.get(name)
+            if padding.of_model:
+                mask = self._of_model(name)
             if mask is not None:
                 sites = call.sites or self._sites(u)
                 call.valid = valid_mask(mask, padding, sites)
@@ -140,7 +147,8 @@ class BlockHooks:
         cache = family.cache
         if self.decodes:
             assert cache is not None
-            given = self._given(cache.argument, args, kwargs)
+            k = self.cache_place
+            given = args[k] if k < len(args) else kwargs.get(cache.argument)
             if given is not None:
                 self._read_cache(call, given, cache)
         elif cache is not None:
