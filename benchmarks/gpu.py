@@ -110,17 +110,17 @@ def layer_rows(
 
 
 def block_rows(device: str) -> list[dict[str, Any]]:
-    """Try other blocks for 16 steps, to improve the table in `device/filtering.py`."""
-    from depthpde.operators.diffusion.device import filtering
+    """Try other blocks for 16 steps, to improve the table in `device/blocks.py`."""
+    from depthpde.operators.diffusion.device import blocks
 
     layer, u = LAYERS["Diffusion, 16 steps"](256).to(device), torch.randn(8, 2048, 256).to(device)
-    kept, rows = dict(filtering.BLOCKS), []
+    kept, rows = dict(blocks.BLOCKS), []
     for block in BLOCKS:
-        filtering.BLOCKS[16] = block
+        blocks.BLOCKS[16] = block
         with torch.no_grad():
             rows.append({"block": block, "forward": ratio(lambda: layer(u), u.clone, device)})
         print(f"block of {block[0]} sites × {block[1]} features: {rows[-1]['forward']:.2f} clones")
-    filtering.BLOCKS.update(kept)
+    blocks.BLOCKS.update(kept)
     return rows
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from depthpde.layers.controls import DepthwiseConv, ExponentialAverage
-from depthpde.layers.decoding import UNCOUNTED, DecodeCache, Sites, decode
+from depthpde.layers.decoding import UNCOUNTED, DecodeCache, Sites, decode, next_site
 from depthpde.layers.diffusion import Diffusion
 
 
@@ -129,3 +129,91 @@ def test_a_free_convolution_needs_its_own_reach():
     out, window = piecewise(layer, draw(7), [3, 1, 3])
     torch.testing.assert_close(out, layer(draw(7)), rtol=0, atol=1e-14)
     assert window.sites.field.shape[1] == layer.reach
+
+
+def one_by_one(layer, u, between=lambda k: None):
+    windows, outs = {}, []
+    with torch.no_grad():
+        for k in range(u.shape[1]):
+            between(k)
+            outs.append(decode(layer, Sites(u[:, k : k + 1]), windows=windows, seen=k, name="a"))
+    return torch.cat(outs, dim=1), windows["a"]
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_the_ratio_is_worked_out_once_a_sequence_where_no_gradient_is_taken(dtype):
+    layer, u = Diffusion(4, causal=True, initial_ratio=0.3), draw(8).to(dtype)
+    layer = layer.double() if dtype is torch.float64 else layer
+    out, window = one_by_one(layer, u)
+    assert window.held is not None
+    gap = torch.finfo(dtype).eps
+    torch.testing.assert_close(out, layer(u).detach(), rtol=gap, atol=gap)
+    assert out.dtype is dtype
+    layer.__class__ = type("Other", (Diffusion,), {})  # whose forward may do something else
+    again, window = one_by_one(layer, u)
+    assert window.held is None
+    torch.testing.assert_close(again, out, rtol=gap, atol=gap)
+
+
+def test_a_ratio_that_changes_within_a_sequence_holds_from_then_on():
+    layer, u = Diffusion(4, causal=True, initial_ratio=0.3).double(), draw(8)
+
+    def between(k):
+        if k == 5:
+            layer.free.theta.add_(1.0)
+
+    before = layer(u).detach()
+    out, _ = one_by_one(layer, u, between)
+    torch.testing.assert_close(out[:, :5], before[:, :5], rtol=0, atol=1e-14)
+    torch.testing.assert_close(out[:, 5:], layer(u).detach()[:, 5:], rtol=0, atol=1e-14)
+
+
+def test_a_hook_on_the_layer_sees_every_site_from_its_registration_on():
+    layer, u, seen = Diffusion(4, causal=True, initial_ratio=0.3).double(), draw(8), []
+
+    def between(k):
+        if k == 5:
+            layer.register_forward_hook(lambda module, args, out: seen.append(out))
+
+    out, _ = one_by_one(layer, u, between)
+    assert torch.equal(torch.cat(seen, dim=1), out[:, 5:])
+
+
+def test_other_rows_or_another_precision_leave_the_short_way():
+    layer, u = Diffusion(4, causal=True, initial_ratio=0.3), draw(5).float()
+    _, window = one_by_one(layer, u)
+    with torch.no_grad():
+        assert next_site(layer, u[:1, :1], window, 5) is None
+        assert next_site(layer, u[:, :1].bfloat16(), window, 5) is None
+        assert next_site(layer, u[:, :1], window, 4) is None
+        assert next_site(layer, u[:, :1], None, 5) is None
+        assert next_site(layer, u[:, :1], window, UNCOUNTED) is not None
+    assert next_site(layer, u[:, :1], window, 6) is None, "a gradient may be taken"
+    assert window.seen == 6
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize(
+    ("padded", "counts", "held"),
+    [
+        (False, (1, 1, 1, 1, 2, 1, 1), [False, True, True, True, False, True, True]),
+        # a window that holds a mask hands it on: the short way does not come back
+        (True, (1, 1, 1, 1, 1, 1, 1), [False, True, True, True, False, False, False]),
+    ],
+)
+def test_several_sites_or_a_wall_in_between_end_the_short_way(dtype, padded, counts, held):
+    layer, u = Diffusion(4, causal=True, initial_ratio=0.3), draw(sum(counts)).to(dtype)
+    valid = torch.ones(u.shape[:2], dtype=torch.bool)
+    valid[0, 4] = not padded
+    windows, outs, found, seen = {}, [], [], 0
+    for count in counts:
+        end = seen + count
+        sites = Sites(u[:, seen:end], valid[:, seen:end] if padded and seen == 4 else None)
+        with torch.no_grad():
+            outs.append(decode(layer, sites, windows=windows, seen=seen, name="a"))
+        found.append(windows["a"].held is not None)
+        seen = end
+    gap = torch.finfo(dtype).eps
+    wanted = layer(u, valid_mask=valid).detach()
+    torch.testing.assert_close(torch.cat(outs, dim=1), wanted, rtol=gap, atol=gap)
+    assert found == held

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import copy
+
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from depthpde.layers.ratio import BoundedRatio, Per, layer_bound
+from depthpde.layers.diffusion import Diffusion
+from depthpde.layers.ratio import BoundedRatio, HeldRatio, Per, layer_bound
 from depthpde.operators.stability import Scheme
 
 
@@ -67,3 +70,60 @@ def test_refuses_what_is_out_of_bounds():
         BoundedRatio(6, 0.25, 0.1, per="head", num_heads=4)
     with pytest.raises(ValueError, match=r"`per`.*head, scalar"):
         BoundedRatio(6, 0.25, 0.1, per="token")
+
+
+def held(dtype=torch.float32):
+    layer = Diffusion(4, causal=True, initial_ratio=0.25)
+    with torch.no_grad():
+        return layer, HeldRatio(layer, torch.zeros(1, 1, 4, dtype=dtype))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_held_ratio_is_the_layer_s_and_keeps_sites_in_the_precision_of_the_step(dtype):
+    layer, ratio = held(dtype)
+    assert ratio.serves(layer)
+    assert torch.equal(ratio.ratio, layer.ratio.detach())
+    u = torch.ones(1, 1, 4, dtype=dtype)
+    kept = ratio.kept(u)
+    assert kept.dtype is torch.float32
+    assert kept.data_ptr() != u.data_ptr()
+    assert copy.deepcopy(ratio) is ratio
+
+
+def changed_in_place(layer):
+    with torch.no_grad():
+        layer.free.theta.add_(1.0)
+
+
+def another_parameter(layer):
+    layer.free.theta = torch.nn.Parameter(torch.zeros(4))
+
+
+def another_ratio(layer):
+    layer.free = copy.deepcopy(layer.free)
+
+
+def hooked(layer):
+    layer.register_forward_hook(lambda module, args, out: out)
+
+
+def hooked_ratio(layer):
+    layer.free.register_forward_pre_hook(lambda module, args: None)
+
+
+@pytest.mark.parametrize(
+    "change", [changed_in_place, another_parameter, another_ratio, hooked, hooked_ratio]
+)
+def test_a_held_ratio_serves_no_longer_than_the_layer_is_what_it_was(change):
+    layer, ratio = held()
+    change(layer)
+    assert not ratio.serves(layer)
+
+
+def test_a_held_ratio_steps_aside_for_hooks_of_every_module():
+    layer, ratio = held()
+    handle = torch.nn.modules.module.register_module_forward_hook(lambda module, args, out: out)
+    assert not ratio.serves(layer)
+    handle.remove()
+    assert ratio.serves(layer)
+    assert not ratio.serves(copy.deepcopy(layer))

@@ -16,7 +16,7 @@ from depthpde.errors import (
     check_one_of,
     check_positive,
 )
-from depthpde.layers.ratio import BoundedRatio, Per, layer_bound
+from depthpde.layers.ratio import BoundedRatio, HeldRatio, Per, layer_bound
 from depthpde.operators.boundary import Boundary
 from depthpde.operators.diffusion import diffusion_2d
 from depthpde.operators.diffusion.adaptive import diffuse_adaptive
@@ -185,6 +185,14 @@ class Diffusion(nn.Module):
         if self._is_called(free) or free.initial_ratio == 0:
             return step_behind(u, before, self.ratio)
         return step_behind(u, before, torch.sigmoid(free.theta), free.bound)
+
+    def hold_ratio(self, u: Field) -> HeldRatio | None:
+        """Work out the ratio for the sites behind u; None where every call must do so anew."""
+        free = self.free
+        own = type(self) is Diffusion and type(free) is BoundedRatio and "forward" not in vars(self)
+        if not own or torch.is_grad_enabled() or torch.compiler.is_compiling():
+            return None
+        return None if free.theta.is_inference() else HeldRatio(self, u)
 
     @staticmethod
     def _is_called(free: nn.Module) -> bool:

@@ -6,8 +6,10 @@ from enum import StrEnum
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules import module as every
 
 from depthpde.errors import check_factory, check_one_of, check_positive, check_range
+from depthpde.operators.diffusion.problem import accumulation_dtype, as_dtype
 from depthpde.operators.stability import (
     Scheme,
     free_from_ratio,
@@ -15,6 +17,7 @@ from depthpde.operators.stability import (
     ratio_from_free,
     ratio_from_projection,
 )
+from depthpde.shapes import Field
 
 UNBOUNDED_DEFAULT = 1.0
 """Largest ratio a layer may learn by default where the scheme itself has no bound."""
@@ -102,3 +105,47 @@ class BoundedRatio(nn.Module):
     def extra_repr(self) -> str:
         """Describe the ratio."""
         return f"{self.theta.numel()} × [0, {self.bound:g}], starts at {self.initial_ratio:g}"
+
+
+class HeldRatio:
+    """A ratio worked out once for many sites of one sequence.
+
+    It serves while θ is what it was and nothing is hooked to the layer or to its ratio: who changes
+    a parameter in the middle of a sequence by `.data`, of which torch keeps no count, is not seen
+    before the next one.
+
+    Args:
+        layer: What learns the ratio, as its `free`.
+        u: A site of the sequence.
+    """
+
+    def __init__(self, layer: nn.Module, u: Field) -> None:
+        free = layer.get_submodule("free")
+        theta = free.get_parameter("theta")
+        self.layer, self.modules, self.parameters = layer, layer._modules, free._parameters
+        self.free, self.theta, self.version, self.dtype = free, theta, theta._version, u.dtype
+        self.ratio = as_dtype(free().detach(), accumulation_dtype(u.dtype))
+        # Looked at for every site, so they stand together here.
+        self.hooks = (
+            layer._forward_hooks, layer._forward_pre_hooks,
+            free._forward_hooks, free._forward_pre_hooks,
+            every._global_forward_hooks, every._global_forward_pre_hooks,
+        )  # fmt: skip
+
+    def serves(self, layer: nn.Module) -> bool:
+        """Tell whether the layer would compute the same ratio now, and nobody reads along."""
+        return (
+            layer is self.layer
+            and self.modules["free"] is self.free
+            and self.parameters["theta"] is self.theta
+            and self.theta._version == self.version
+            and not any(self.hooks)
+        )
+
+    def kept(self, u: Field) -> Field:
+        """Copy a site in the precision that the next one is computed in."""
+        return u.clone() if u.dtype is self.ratio.dtype else u.to(self.ratio.dtype)
+
+    def __deepcopy__(self, memo: object) -> HeldRatio:
+        """Stay with the layer where a sequence is copied: nothing here ever changes."""
+        return self

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
-from depthpde.insertion.family import BlockParts, Cache, Family, Padding, Tap
+from depthpde.insertion.family import BlockParts, Cache, Family, Side, Tap
 from depthpde.insertion.hooks.call import Call, Running
-from depthpde.insertion.hooks.decoding import windows_of
+from depthpde.insertion.hooks.decoding import ATTRIBUTE, windows_of
 from depthpde.insertion.hooks.hook_points import TensorPoint
+from depthpde.insertion.hooks.hooked_forward import HookedForward, hooked_forward
 from depthpde.insertion.hooks.masks import packed_segments, valid_mask
 from depthpde.insertion.hooks.model_hooks import ModelHooks
 from depthpde.insertion.hooks.tensor_hook import HookedLayer, TensorHook
+from depthpde.insertion.layout import FieldLayout
 from depthpde.insertion.recorder import argument_names
 from depthpde.layers.decoding import UNCOUNTED
 from depthpde.operators.boundary import segments_of
@@ -29,34 +32,29 @@ class BlockHooks:
         self.family, self.block, self.running = family, block, Running()
         self.model = model
         self.tensor_hooks: dict[Tap, TensorHook] = {}
-        self.handle: RemovableHandle | None = None
-        self.last: RemovableHandle | None = None
+        self.handles: list[RemovableHandle] = []
+        self.forward: HookedForward | None = None
         self.arguments = argument_names(block.scope)
         self.layout = family.layout_of(block.parts)
         # Every call of a decoder asks for these: what does not change is worked out once.
+        self.decodes = family.cache is not None and not family.cache.of_model
         self.index = () if family.cache is None else tuple(family.cache.index.split("."))
         self.places = {name: k for k, name in enumerate(self.arguments)}
+        self.mask_place, self.cache_place = (
+            sys.maxsize if each is None else self.places.get(each.argument, sys.maxsize)
+            for each in (family.padding, family.cache)
+        )
 
     def add(self, place: TensorPoint, placed: HookedLayer) -> None:
         """Let a layer act at a place."""
-        # Before all other hooks of the block: a tensor that enters the block is hooked at the same
-        # module, and its hook needs the mask and cache that `begin` reads.
-        if self.handle is None:
-            self.handle = self.block.scope.register_forward_pre_hook(
-                self.begin, with_kwargs=True, prepend=True
-            )
         hook = self._at(place.tap)
-        hook.placed = sorted((*hook.placed, placed), key=lambda each: each.rank)
+        hook.placed.append(placed)
         for tap in place.rejoin:
             self._at(tap).joins.append(placed.name)
         # At the last of several the debt is paid; before it, every reader is given its copy.
         if place.rejoin:
             self._at(place.rejoin[-1]).settles.append(placed.name)
-        if self.last is not None:
-            self.last.remove()
-        # Behind all tensor hooks. Always: a call may end by an exception, and checkpointing ends
-        # each recomputation by one as soon as it has what it needs.
-        self.last = self.block.scope.register_forward_hook(self.end, always_call=True)
+        self._prepare()
 
     def discard(self, name: str) -> None:
         """Take a layer out, and every hook that nothing needs any more."""
@@ -65,22 +63,57 @@ class BlockHooks:
             hook.joins = [each for each in hook.joins if each != name]
             hook.settles = [each for each in hook.settles if each != name]
             if not hook.placed and not hook.joins:
-                hook.handle.remove()
+                hook.remove()
                 del self.tensor_hooks[tap]
-        if not self.tensor_hooks and self.handle is not None:
-            self.handle.remove()
-            self.handle = None
-            if self.last is not None:
-                self.last.remove()
-                self.last = None
+        self._prepare()
 
-    def end(self, module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
+    def _prepare(self) -> None:
+        """Hook the block's own call, around all that its tensor hooks do."""
+        for handle in self.handles:
+            handle.remove()
+        self.handles.clear()
+        if self.forward is not None:
+            self.forward.around.remove(self)
+            self.forward.leave()
+            self.forward = None
+        for hook in self.tensor_hooks.values():
+            hook.prepare()
+        scope = self.block.scope
+        if self.tensor_hooks and self.decodes and not self._enters(scope):
+            self.forward = hooked_forward(scope)
+            self.forward.around.append(self)
+        elif self.tensor_hooks:
+            # Before all other hooks of the block: a tensor that enters the block is hooked at the
+            # same module, and its hook needs the mask and cache that `begin` reads. The other one
+            # behind all tensor hooks, and always: a call may end by an exception, and
+            # checkpointing ends each recomputation by one as soon as it has what it needs.
+            before, behind = scope.register_forward_pre_hook, scope.register_forward_hook
+            self.handles = [
+                before(self._begin, with_kwargs=True, prepend=True),
+                behind(self._end, always_call=True),
+            ]
+
+    def _enters(self, scope: nn.Module) -> bool:
+        """Tell whether a hooked tensor enters the block's own call."""
+        taps = (tap for tap in self.tensor_hooks if tap.side is Side.INPUT)
+        return any(self.block.parts.get_submodule(tap.path) is scope for tap in taps)
+
+    def _begin(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.begin(args, kwargs)
+
+    def _end(self, module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
+        self.end()
+
+    def end(self) -> None:
         """Forget a call that has ended."""
-        self.running.end()
+        calls = self.running.calls
+        if calls:
+            calls.pop()
 
-    def begin(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Read the padding mask and the cache of a call that begins."""
-        family, call = self.family, self.running.begin()
+        family, call = self.family, Call()
+        self.running.calls.append(call)
         k = family.entry.argument
         u = args[k] if k < len(args) else self._given(self.arguments[k], args, kwargs)
         if isinstance(u, Tensor):
@@ -90,29 +123,37 @@ class BlockHooks:
                     "got a nested tensor; use .to_padded_tensor(0.0) and a padding mask"
                 )
             if not family.single and u.ndim > 2:
-                call.sites = self._sites(u)
+                usual = u.ndim == 3 and self.layout is FieldLayout.BLC
+                call.field = u if usual else self.layout.field(u)
         for name in family.causal_arguments:
             if self._given(name, args, kwargs) is True:
                 self._refuse_symmetric(name)
-        if family.padding is not None:
-            mask = self._mask(family.padding, args, kwargs)
+        padding = family.padding
+        if padding is not None:
+            k, name = self.mask_place, padding.argument
+            mask = args[k] if k < len(args) else kwargs.get(name)
+            if padding.of_model:
+                mask = self._of_model(name)
             if mask is not None:
                 sites = call.sites or self._sites(u)
-                call.valid = valid_mask(mask, family.padding, sites)
-                call.segments = packed_segments(mask, family.padding, sites)
-        if call.sites is not None:
-            for name in PACKED:
+                call.valid = valid_mask(mask, padding, sites)
+                call.segments = packed_segments(mask, padding, sites)
+        for name in PACKED:
+            if call.field is not None and (name in kwargs or name in self.places):
                 packed = self._given(name, args, kwargs)
                 if packed is not None:
-                    call.segments = segments_of(packed, self.layout.field(u))
+                    call.segments = segments_of(packed, call.field)
                     break
-        if family.cache is not None and family.cache.of_model:
+        cache = family.cache
+        if self.decodes:
+            assert cache is not None
+            k = self.cache_place
+            given = args[k] if k < len(args) else kwargs.get(cache.argument)
+            if given is not None:
+                self._read_cache(call, given, cache)
+        elif cache is not None:
             whole = self._model_call()
             call.windows, call.seen = whole.windows, whole.seen
-        elif family.cache is not None:
-            cache = self._given(family.cache.argument, args, kwargs)
-            if cache is not None:
-                self._read_cache(call, cache, family.cache)
 
     def _given(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return an argument by its name, however it was passed; None if it was not."""
@@ -121,12 +162,10 @@ class BlockHooks:
         k = self.places.get(name, len(args))
         return args[k] if k < len(args) else None
 
-    def _mask(self, described: Padding, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return the mask that the block's call brings, or the model's."""
-        if not described.of_model:
-            return self._given(described.argument, args, kwargs)
+    def _of_model(self, name: str) -> Any:
+        """Return an argument of the model's own call."""
         whole = self._model_call().given
-        return None if whole is None else whole.get(described.argument)
+        return None if whole is None else whole.get(name)
 
     def _model_call(self) -> Call:
         assert self.model is not None
@@ -144,7 +183,8 @@ class BlockHooks:
             )
         number: Any = self.block.parts
         for name in self.index:
-            number = getattr(number, name)
+            modules = number._modules  # torch looks here last
+            number = modules[name] if name in modules else getattr(number, name)
         try:
             seen = cache.get_seq_length(number)
         except ValueError:  # the state of a recurrence has no length
@@ -154,7 +194,8 @@ class BlockHooks:
                 f"`{described.argument}` must be a cache that grows, got {type(cache).__name__}; "
                 "use a DynamicCache, or use_cache=False"
             )
-        call.windows, call.seen = windows_of(cache), seen
+        windows = getattr(cache, ATTRIBUTE, None)
+        call.windows, call.seen = windows_of(cache) if windows is None else windows, seen
 
     def _refuse_symmetric(self, argument: str) -> None:
         for hook in self.tensor_hooks.values():
@@ -170,6 +211,6 @@ class BlockHooks:
             module = self.block.parts.get_submodule(tap.path)
             bare = self.family.padding is None and self.family.cache is None
             self.tensor_hooks[tap] = TensorHook(
-                tap, module, self.running, layout=self.layout, bare=bare
+                tap, module, self.running, layout=self.layout, bare=bare, decodes=self.decodes
             )
         return self.tensor_hooks[tap]

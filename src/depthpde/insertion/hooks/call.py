@@ -8,19 +8,20 @@ to the call: each thread has a stack of its own.
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
 
 from depthpde.insertion.recorder import Given
 from depthpde.layers.decoding import Window
 from depthpde.shapes import Field, Mask, Segments
 
 
-@dataclass(slots=True)
 class Call:
-    """What one call of a block brought, and what its stream is still owed."""
+    """What one call of a block brought, and what its stream is still owed.
 
-    sites: tuple[int, int] | None = None
-    """Batch and length, where the call brought a batch."""
+    Attributes of the class until they are set: a call that brings little is made at little cost.
+    """
+
+    field: Field | None = None
+    """What entered the block, where the call brought a batch."""
     valid: Mask | None = None
     segments: Segments | None = None
     windows: dict[str, Window] | None = None
@@ -30,6 +31,11 @@ class Call:
     pending: Field | None = None
     given: Given | None = None
     """The arguments, where the call is that of the whole model."""
+
+    @property
+    def sites(self) -> tuple[int, int] | None:
+        """Batch and length, where the call brought a batch."""
+        return None if self.field is None else (self.field.shape[0], self.field.shape[1])
 
 
 class Running(threading.local):

@@ -8,6 +8,7 @@ from torch import nn
 
 from depthpde.insertion.family import Stack
 from depthpde.insertion.hooks.block_hooks import BlockHooks
+from depthpde.insertion.hooks.hooked_forward import HookedForward
 from depthpde.insertion.hooks.model_hooks import ModelHooks
 
 PREFIX = "depthpde_insertion"
@@ -68,14 +69,20 @@ def container(model: nn.Module, stack: Stack) -> InsertedLayers:
     """Return the container of a model, or one that is not attached yet."""
     own = getattr(model, PREFIX, None)
     for block in stack.blocks:
-        for hook in block.scope._forward_pre_hooks.values():
-            hooks = getattr(hook, "__self__", None)
+        for hooks in _at_call(block.scope):
             if isinstance(hooks, BlockHooks) and (own is None or hooks not in own.block_hooks):
                 raise ValueError(
                     "`model` must be the module that earlier insertions were made into, got "
                     f"{type(model).__name__}, a part or an owner of it; pass that same module"
                 )
     return InsertedLayers() if own is None else own
+
+
+def _at_call(scope: nn.Module) -> Iterable[object]:
+    """Give everything that is hooked to the call of a block."""
+    forward = scope.__dict__.get("forward")
+    yield from forward.around if isinstance(forward, HookedForward) else ()
+    yield from (getattr(each, "__self__", None) for each in scope._forward_pre_hooks.values())
 
 
 def held_stacks(model: nn.Module, name: str | None) -> list[Stack]:

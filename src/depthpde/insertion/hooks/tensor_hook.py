@@ -6,18 +6,21 @@ to the copies of its layers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from copy import copy
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
+from torch.utils.hooks import RemovableHandle
 
 from depthpde.insertion.family import Plane, Side, Tap
 from depthpde.insertion.hooks.call import Call, Running
+from depthpde.insertion.hooks.hooked_forward import HookedForward, hooked_forward
 from depthpde.insertion.layout import FieldLayout
 from depthpde.insertion.recorder import argument_names
-from depthpde.layers.decoding import Sites, decode
+from depthpde.layers.decoding import Sites, decode, next_site
 from depthpde.shapes import Field
 
 
@@ -54,21 +57,52 @@ class TensorHook:
         running: The calls of the block.
         layout: The axes of the block's fields.
         bare: Whether the block's call brings neither mask nor cache.
+        decodes: Whether the block's call brings a cache: what leaves a module is then hooked at
+            its forward, which costs one new site less than torch's hooks do.
     """
 
     def __init__(
-        self, tap: Tap, module: nn.Module, running: Running, *, layout: FieldLayout, bare: bool
+        self,
+        tap: Tap,
+        module: nn.Module,
+        running: Running,
+        *,
+        layout: FieldLayout,
+        bare: bool,
+        decodes: bool,
     ) -> None:
         self.tap, self.running, self.layout, self.bare = tap, running, layout, bare
+        self.handle: RemovableHandle | None = None
+        self.forward: HookedForward | None = None
         self.placed: list[HookedLayer] = []
+        self.alone: HookedLayer | None = None
+        """The one layer that acts here on a field as it is: what every new site asks for."""
         self.joins: list[str] = []  # carried layers whose change is added here
         self.settles: list[str] = []  # those of them for which this is the last place
         # A pre-hook sees keyword arguments as the caller wrote them, so the name is needed too.
         self.argument = argument_names(module)[tap.argument] if tap.side is Side.INPUT else ""
         if tap.side is Side.INPUT:
             self.handle = module.register_forward_pre_hook(self.before, with_kwargs=True)
+        elif decodes:
+            self.forward = hooked_forward(module)
+            self.forward.behind.append(self.replace)
         else:
             self.handle = module.register_forward_hook(self.after)
+
+    def prepare(self) -> None:
+        """Work out what does not change between calls; after every change of layers."""
+        self.placed.sort(key=lambda each: each.rank)
+        whole = self.layout is FieldLayout.BLC and self.tap.part[1] == 1 and not self.joins
+        first = self.placed[0] if whole and len(self.placed) == 1 else None
+        self.alone = None if first is None or first.carried or first.plane else first
+
+    def remove(self) -> None:
+        """Leave the module."""
+        if self.handle is not None:
+            self.handle.remove()
+        if self.forward is not None:
+            self.forward.behind.remove(self.replace)
+            self.forward.leave()
 
     def before(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Replace an argument on its way into the module."""
@@ -78,8 +112,20 @@ class TensorHook:
         return args, {**kwargs, self.argument: self.through(kwargs[self.argument])}
 
     def after(self, module: nn.Module, args: tuple[Any, ...], output: Any) -> Any:
+        """Replace what leaves the module, as torch calls its hooks."""
+        return self.replace(output)
+
+    def replace(self, output: Any) -> Any:
         """Replace what leaves the module."""
         if isinstance(output, Tensor):  # first what every call of a decoder brings
+            alone, calls = self.alone, self.running.calls
+            if alone is not None and calls:
+                call = calls[-1]
+                if call.seen and call.valid is None and call.windows is not None:
+                    window = call.windows.get(alone.name)
+                    out = next_site(alone.layer, output, window, call.seen)
+                    if out is not None:
+                        return out
             return self.through(output)
         if isinstance(output, PackedSequence):
             return self._packed(output)
@@ -95,7 +141,8 @@ class TensorHook:
         """Act on the sequences of a recurrent network, none of which is as long as another."""
         u, lengths = pad_packed_sequence(packed, batch_first=True)
         sites = torch.arange(u.shape[1], device=u.device)
-        call = replace(self._running_call(), valid=sites < lengths.to(u.device)[:, None])
+        call = copy(self._running_call())
+        call.valid = sites < lengths.to(u.device)[:, None]
         out = pack_padded_sequence(
             self._act(u, call), lengths, batch_first=True, enforce_sorted=False
         )

@@ -15,20 +15,11 @@ from torch import Tensor
 
 from depthpde.operators.boundary import Boundary
 from depthpde.operators.diffusion import filtering
-from depthpde.operators.diffusion.device import filters
+from depthpde.operators.diffusion.device import blocks, filters
 from depthpde.operators.diffusion.operator import build
 from depthpde.operators.diffusion.problem import Problem, accumulation_dtype, as_dtype, sum_to
 from depthpde.operators.stability import Scheme
 from depthpde.shapes import Edges, Field
-
-BLOCKS = {4: (64, 64), 16: (128, 32), 64: (128, 32)}
-"""Sites and features of a program, by the largest reach; `benchmarks/gpu.py` tries others."""
-
-
-def block_of(reach: int, dim: int) -> tuple[int, int]:
-    """Give the sites and features of a program: long blocks where halos are wide."""
-    sites, features = next((BLOCKS[most] for most in BLOCKS if reach <= most), BLOCKS[64])
-    return sites, min(features, triton.next_power_of_2(dim))
 
 
 def apply(
@@ -41,13 +32,20 @@ def apply(
     """Filter a field, outside of autograd; `dtype` is what the result is rounded to."""
     field, weights = u.detach().contiguous(), _ready(taps, u)
     out = torch.empty(u.shape, dtype=dtype or u.dtype, device=u.device)
-    grid, numbers, flags, opened = _geometry(field, weights, edges, problem)
-    if problem.scheme is Scheme.UPWIND:
-        filters.causal[grid](field, weights, opened, out, *numbers, ZEROS=_zeros(problem), **flags)
-    else:
-        filters.mirrored[grid](
-            field, field, weights, opened, out, out, *numbers, SUMMING=False, **flags
-        )
+    causal = problem.scheme is Scheme.UPWIND
+
+    def launch(block: blocks.Block) -> None:
+        grid, numbers, flags, opened = _geometry(field, weights, edges, problem, block)
+        if causal:
+            zeros = _zeros(problem)
+            filters.causal[grid](field, weights, opened, out, *numbers, ZEROS=zeros, **flags)
+        else:
+            filters.mirrored[grid](
+                field, field, weights, opened, out, out, *numbers, SUMMING=False, **flags
+            )
+
+    name = "causal" if causal else "mirrored"
+    launch(blocks.choose(name, field, weights.shape[1] - 1, launch))
     return out
 
 
@@ -63,18 +61,25 @@ def pull(
     grad, weights = g.detach().contiguous(), _ready(taps, g)
     field = grad if u is None else u.detach().contiguous()
     out = torch.empty(g.shape, dtype=dtype or g.dtype, device=g.device)
-    grid, numbers, flags, opened = _geometry(grad, weights, edges, problem)
-    blocks = triton.cdiv(g.shape[1], flags["SITES"])
-    partial = weights.new_empty(0 if u is None else g.shape[0], blocks, *weights.shape[1:])
-    flags["SUMMING"] = u is not None
-    if problem.scheme is Scheme.UPWIND:
-        tails = weights.flip(1).cumsum(dim=1).flip(1).contiguous()
-        filters.causal_adjoint[grid](
-            grad, field, weights, tails, opened, out, partial, *numbers,
-            ZEROS=_zeros(problem), **flags,
-        )  # fmt: skip
-    else:
-        filters.mirrored[grid](grad, field, weights, opened, out, partial, *numbers, **flags)
+    causal = problem.scheme is Scheme.UPWIND
+    tails = weights.flip(1).cumsum(dim=1).flip(1).contiguous() if causal else weights
+
+    def launch(block: blocks.Block) -> Tensor:
+        grid, numbers, flags, opened = _geometry(grad, weights, edges, problem, block)
+        count = triton.cdiv(g.shape[1], block[0])
+        partial = weights.new_empty(0 if u is None else g.shape[0], count, *weights.shape[1:])
+        flags["SUMMING"] = u is not None
+        if causal:
+            filters.causal_adjoint[grid](
+                grad, field, weights, tails, opened, out, partial, *numbers,
+                ZEROS=_zeros(problem), **flags,
+            )  # fmt: skip
+        else:
+            filters.mirrored[grid](grad, field, weights, opened, out, partial, *numbers, **flags)
+        return partial
+
+    name = f"{'causal_adjoint' if causal else 'mirrored'}, {u is not None}"
+    partial = launch(blocks.choose(name, grad, weights.shape[1] - 1, launch))
     if u is None:
         return out, partial
     return out, as_dtype(sum_to(partial.sum(dim=1), taps.shape), taps.dtype)
@@ -90,11 +95,11 @@ def _zeros(problem: Problem) -> bool:
 
 
 def _geometry(
-    u: Field, weights: Tensor, edges: Edges | None, problem: Problem
+    u: Field, weights: Tensor, edges: Edges | None, problem: Problem, block: blocks.Block
 ) -> tuple[tuple[int], tuple[int, ...], dict[str, int | bool], Tensor]:
     """Give the grid, the plain numbers, the compile-time constants and the edges of a launch."""
     (batch, length, dim), reach = u.shape, weights.shape[1] - 1
-    sites, features = block_of(reach, dim)
+    sites, features = block
     grid = (batch * triton.cdiv(length, sites) * triton.cdiv(dim, features),)
     opened = u if edges is None else edges.contiguous().view(torch.uint8)
     numbers = (
