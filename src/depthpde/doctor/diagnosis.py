@@ -235,7 +235,7 @@ def judge(trajectory: DepthProfile, thresholds: Thresholds | None = None) -> Dia
         thresholds: Where a condition begins; the calibrated ones by default.
     """
     limits = thresholds or Thresholds.read()
-    verdicts, unmeasured = [], {}
+    verdicts, unmeasured = list[HealthVerdict](), dict[str, str]()
     for condition, sign in symptoms(trajectory, entropy_floor=limits.entropy_floor).items():
         limit = limits.of.get(condition) or OWN[condition]
         if isinstance(sign, Symptom):
