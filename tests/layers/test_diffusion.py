@@ -313,3 +313,15 @@ def test_a_layer_can_be_laid_out_before_it_has_memory():
         layers = [Diffusion(6), AdaptiveDiffusion(6), MultiscaleDiffusion(6, gated=True)]
     for layer in layers:
         assert {each.device.type for each in layer.parameters()} == {"meta"}
+
+
+def test_a_ratio_is_held_only_where_it_is_a_parameter():
+    """A tensor that stands in for it during one call, as in `functional_call`, is no parameter."""
+    layer, u = Diffusion(4, causal=True), torch.randn(1, 1, 4)
+    with torch.no_grad():
+        assert layer.hold_ratio(u) is not None
+        theta = layer.free._parameters.pop("theta")
+        layer.free._parameters["theta"] = theta.detach().double()
+        assert layer.hold_ratio(u) is None
+    layer.free._parameters["theta"] = theta
+    assert layer.hold_ratio(u) is None, "a gradient may be wanted"

@@ -192,7 +192,10 @@ class Diffusion(nn.Module):
         own = type(self) is Diffusion and type(free) is BoundedRatio and "forward" not in vars(self)
         if not own or torch.is_grad_enabled() or torch.compiler.is_compiling():
             return None
-        return None if free.theta.is_inference() else HeldRatio(self, u)
+        theta = free._parameters.get("theta")
+        # a tensor that stands in for the parameter during one call is no parameter
+        held = isinstance(theta, nn.Parameter) and not theta.is_inference()
+        return HeldRatio(self, u) if held else None
 
     @staticmethod
     def _is_called(free: nn.Module) -> bool:
