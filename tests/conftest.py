@@ -100,5 +100,6 @@ def pytest_runtest_logreport(report):
 
 def pytest_sessionfinish(session):
     page = session.config.option.table
-    if page is not None and not hasattr(session.config, "workerinput"):
+    # where nothing ran, as with --collect-only, the page and its day stay what they are
+    if page is not None and RAN and not hasattr(session.config, "workerinput"):
         fill(page, ROWS, RAN, about())
