@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from depthpde.sweeps.grid import bases
 
@@ -34,9 +34,17 @@ def arena_tasks(scale: Scale) -> tuple[str, ...]:
     return ARENA if scale is Scale.FULL else tuple(f"{name}-mini" for name in ARENA)
 
 
-def bases_of(scale: Scale, tasks: Sequence[str]) -> dict[str, Preset]:
-    """Return what the variants of an experiment start from, by task."""
+def bases_of(
+    scale: Scale, tasks: Sequence[str], model: Mapping[str, Any] | None = None
+) -> dict[str, Preset]:
+    """Return what the variants of an experiment start from, by task.
+
+    Args:
+        scale: How large.
+        tasks: Their names.
+        model: Settings of the model that differ from the preset's.
+    """
     if scale is Scale.FULL:
-        return bases("nystrom-2021", tasks)
+        return bases("nystrom-2021", tasks, model=model)
     quick = {"updates": 20, "warmup": 2, "evaluate_every": 10, "log_every": 5}
-    return bases("mini", tasks, training=quick if scale is Scale.QUICK else {})
+    return bases("mini", tasks, model=model, training=quick if scale is Scale.QUICK else {})

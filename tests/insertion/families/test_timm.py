@@ -10,7 +10,7 @@ def printed():
     return json.loads(run_with_timm())
 
 
-def test_every_position_route_and_layer_of_timm(printed):
+def test_every_position_and_route_of_timm(printed):
     assert printed["wrong"] == []
 
 

@@ -45,7 +45,7 @@ EVERY = 200
 PULSE = 20
 """Updates from one reading of gradients, updates and the stream to the next, by default."""
 FIRST_PULSE, FIRST_READINGS = 3, 60
-"""The first readings come more often: most trainings that fail do so before a trend is known."""
+"""The first readings come more often: nothing is judged before a trend is known."""
 BUDGET = 0.05
 """Share of the training time that looking may take, by default."""
 MOST_ROLLBACKS = 3

@@ -19,7 +19,7 @@ from depthpde.papers.confirmatory.stencil import VARIANTS as STENCILS
 from depthpde.papers.experiment import SIX_SEEDS, Experiment
 from depthpde.records.protocols.protocol import BaselineGate, Look, PlannedContrast, StudyProtocol
 from depthpde.sweeps.grid import Variant, bases
-from depthpde.sweeps.scale import Scale
+from depthpde.sweeps.scale import Scale, bases_of
 
 if TYPE_CHECKING:
     from depthpde.runs.presets import Preset
@@ -50,8 +50,7 @@ VARIANTS = (
 def _bases(scale: Scale, tasks: Sequence[str]) -> Mapping[str, Preset]:
     if scale is Scale.QUICK:
         small = {"dim": 8, "heads": 1, "hidden": 16, "blocks": 1}  # 4,000 texts of 2,048 bytes
-        short = {"updates": 20, "warmup": 2, "evaluate_every": 10, "log_every": 5}
-        return bases("mini", tasks, model=small, training=short)
+        return bases_of(scale, tasks, model=small)
     return bases("mini", tasks, training={"updates": 2000, "evaluate_every": 500})
 
 

@@ -22,7 +22,7 @@ from depthpde.papers.confirmatory.stencil import VARIANTS as STENCILS
 from depthpde.papers.experiment import SIX_SEEDS, Experiment
 from depthpde.records.protocols.protocol import BaselineGate, Look, PlannedContrast, StudyProtocol
 from depthpde.sweeps.grid import Variant, bases
-from depthpde.sweeps.scale import Scale
+from depthpde.sweeps.scale import Scale, bases_of
 
 if TYPE_CHECKING:
     from depthpde.runs.presets import Preset
@@ -55,8 +55,7 @@ VARIANTS = tuple(
 def _bases(scale: Scale, tasks: Sequence[str]) -> Mapping[str, Preset]:
     if scale is Scale.QUICK:
         small = {"dim": 16, "heads": 2, "hidden": 32, "blocks": 1}  # read again at six levels
-        short = {"updates": 20, "warmup": 2, "evaluate_every": 10, "log_every": 5}
-        return bases("mini", tasks[:1], model=small, training=short)
+        return bases_of(scale, tasks[:1], model=small)
     return bases("mini", tasks, training={"updates": 1200, "evaluate_every": 600})
 
 
