@@ -96,7 +96,7 @@ ELSEWHERE = {
         "operators/diffusion/test_paths.py",  # every path against the dense definition
     ),
     "operators/diffusion/device": {"edge_steps": "operators/diffusion/test_paths.py"},
-    "operators/diffusion/kernels": {
+    "operators/kernels": {
         **dict.fromkeys(
             ("edge_steps", "filters", "steps", "walls"),
             "operators/diffusion/test_paths.py",  # every path against the dense definition

@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from depthpde.operators.diffusion.kernels.compilation import inline, kernel
-from depthpde.operators.diffusion.kernels.threads import launch
+from depthpde.operators.kernels.compilation import inline, kernel
+from depthpde.operators.kernels.threads import launch
 from depthpde.operators.diffusion.operator import runs_eagerly
 
 CHUNK = 16_384

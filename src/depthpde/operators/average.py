@@ -18,8 +18,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from depthpde.operators.diffusion.kernels.compilation import inline, kernel
-from depthpde.operators.diffusion.kernels.lanes import (
+from depthpde.operators.kernels.compilation import inline, kernel
+from depthpde.operators.kernels.lanes import (
     aligned,
     fma,
     get,
@@ -34,8 +34,8 @@ from depthpde.operators.diffusion.kernels.lanes import (
     times,
     width,
 )
-from depthpde.operators.diffusion.kernels.threads import edge_array, launch
-from depthpde.operators.diffusion.kernels.walls import is_open, row_of
+from depthpde.operators.kernels.threads import edge_array, launch
+from depthpde.operators.kernels.walls import is_open, row_of
 from depthpde.operators.diffusion.operator import build
 from depthpde.operators.diffusion.problem import (
     Problem,

@@ -19,9 +19,9 @@ from torch.nn import functional as F
 from depthpde.errors import check_flag, check_name, check_tensor
 from depthpde.operators.boundary import Boundary, segments_of
 from depthpde.operators.diffusion.filtering import convolve
-from depthpde.operators.diffusion.kernels import short_filters
-from depthpde.operators.diffusion.kernels.lanes import show
-from depthpde.operators.diffusion.kernels.threads import edge_array, launch, tile_length
+from depthpde.operators.kernels import short_filters
+from depthpde.operators.kernels.lanes import show
+from depthpde.operators.kernels.threads import edge_array, launch, tile_length
 from depthpde.operators.diffusion.operator import is_plain_call
 from depthpde.operators.diffusion.problem import Problem
 from depthpde.operators.stability import Scheme

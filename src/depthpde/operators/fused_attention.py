@@ -5,7 +5,7 @@
     dv_j = Σ_i p_ij g_i      dq_i = Σ_j ds_ij k_j / √head_dim      dk_j = Σ_i ds_ij q_i / √head_dim
     ds_ij = p_ij (⟨g_i, v_j⟩ − ⟨g_i, out_i⟩)
 
-The kernels stand in `diffusion/kernels/attention.py`; keys that are padding cost nothing.
+The kernels stand in `kernels/attention.py`; keys that are padding cost nothing.
 
 Memory traffic: q, k, v and out once forward; those, g and three gradients once backward.
 """
@@ -19,9 +19,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from depthpde.operators.diffusion.kernels.attention import attend, attend_adjoint
-from depthpde.operators.diffusion.kernels.lanes import FLOATS
-from depthpde.operators.diffusion.kernels.threads import launch
+from depthpde.operators.kernels.attention import attend, attend_adjoint
+from depthpde.operators.kernels.lanes import FLOATS
+from depthpde.operators.kernels.threads import launch
 from depthpde.operators.diffusion.operator import runs_eagerly
 from depthpde.operators.interaction import attention_weights
 from depthpde.shapes import Mask

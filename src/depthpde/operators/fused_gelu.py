@@ -4,7 +4,7 @@
 
 torch copies the bias into the product's place before the product, and reads the field again for
 the nonlinearity and for the bias's gradient. The products are torch's; the kernels stand in
-`diffusion/kernels/gelu.py`.
+`kernels/gelu.py`.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from depthpde.operators.diffusion.kernels.gelu import gelu_rows, gelu_rows_adjoint
-from depthpde.operators.diffusion.kernels.lanes import FLOATS
-from depthpde.operators.diffusion.kernels.threads import SMALL, TASKS, launch
+from depthpde.operators.kernels.gelu import gelu_rows, gelu_rows_adjoint
+from depthpde.operators.kernels.lanes import FLOATS
+from depthpde.operators.kernels.threads import SMALL, TASKS, launch
 from depthpde.operators.diffusion.operator import runs_eagerly
 from depthpde.shapes import Field
 

@@ -21,8 +21,8 @@ import math
 import torch
 from torch import Tensor
 
-from depthpde.operators.diffusion.kernels.compilation import inline, kernel
-from depthpde.operators.diffusion.kernels.lanes import (
+from depthpde.operators.kernels.compilation import inline, kernel
+from depthpde.operators.kernels.lanes import (
     aligned,
     fma,
     get,
@@ -39,8 +39,8 @@ from depthpde.operators.diffusion.kernels.lanes import (
     width,
     zeros,
 )
-from depthpde.operators.diffusion.kernels.threads import edge_array, launch, tile_length
-from depthpde.operators.diffusion.kernels.walls import is_open, row_of
+from depthpde.operators.kernels.threads import edge_array, launch, tile_length
+from depthpde.operators.kernels.walls import is_open, row_of
 from depthpde.operators.diffusion.operator import build
 from depthpde.operators.diffusion.problem import (
     Problem,

@@ -17,8 +17,8 @@ from depthpde.operators.boundary import Boundary
 from depthpde.operators.diffusion import spectral
 from depthpde.operators.diffusion.dispatch import Method, as_edges
 from depthpde.operators.diffusion.guard import checked
-from depthpde.operators.diffusion.kernels.compilation import inline, kernel
-from depthpde.operators.diffusion.kernels.lanes import (
+from depthpde.operators.kernels.compilation import inline, kernel
+from depthpde.operators.kernels.lanes import (
     aligned,
     fma,
     get,
@@ -31,8 +31,8 @@ from depthpde.operators.diffusion.kernels.lanes import (
     width,
     zeros,
 )
-from depthpde.operators.diffusion.kernels.threads import edge_array, launch
-from depthpde.operators.diffusion.kernels.walls import row_of
+from depthpde.operators.kernels.threads import edge_array, launch
+from depthpde.operators.kernels.walls import row_of
 from depthpde.operators.diffusion.operator import build
 from depthpde.operators.diffusion.problem import (
     Problem,

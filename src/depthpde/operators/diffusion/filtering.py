@@ -16,9 +16,9 @@ import torch
 from torch import Tensor
 
 from depthpde.operators.boundary import Boundary
-from depthpde.operators.diffusion.kernels import filters
-from depthpde.operators.diffusion.kernels.lanes import show
-from depthpde.operators.diffusion.kernels.threads import edge_array, launch, tile_length
+from depthpde.operators.kernels import filters
+from depthpde.operators.kernels.lanes import show
+from depthpde.operators.kernels.threads import edge_array, launch, tile_length
 from depthpde.operators.diffusion.operator import build
 from depthpde.operators.diffusion.problem import (
     Problem,

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from depthpde.operators.diffusion import filtering
-from depthpde.operators.diffusion.kernels import gated_filters
-from depthpde.operators.diffusion.kernels.lanes import show
-from depthpde.operators.diffusion.kernels.threads import edge_array, launch, tile_length
+from depthpde.operators.kernels import gated_filters
+from depthpde.operators.kernels.lanes import show
+from depthpde.operators.kernels.threads import edge_array, launch, tile_length
 from depthpde.operators.diffusion.operator import is_plain_call
 from depthpde.operators.diffusion.problem import Problem, accumulation_dtype, as_dtype
 from depthpde.operators.diffusion.taps import scale_taps

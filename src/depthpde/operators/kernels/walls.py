@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from depthpde.operators.diffusion.kernels.compilation import inline
+from depthpde.operators.kernels.compilation import inline
 
 
 @inline

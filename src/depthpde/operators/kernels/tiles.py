@@ -18,7 +18,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, models, register_model
 
-from depthpde.operators.diffusion.kernels.lanes import (
+from depthpde.operators.kernels.lanes import (
     REGISTER,
     Lanes,
     build_exp2,

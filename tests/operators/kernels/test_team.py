@@ -14,8 +14,8 @@ import pytest
 import torch
 
 from depthpde import diffuse
-from depthpde.operators.diffusion.kernels import compilation, team
-from depthpde.operators.diffusion.kernels.threads import SMALL
+from depthpde.operators.kernels import compilation, team
+from depthpde.operators.kernels.threads import SMALL
 
 SOURCE = Path(team.__file__).parents[4]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from depthpde.operators.diffusion.kernels import compilation, team, threads
+from depthpde.operators.kernels import compilation, team, threads
 
 
 @pytest.fixture

@@ -21,8 +21,8 @@ K multiplications a number forward, 2K backward.
 
 from __future__ import annotations
 
-from depthpde.operators.diffusion.kernels.compilation import inline, kernel
-from depthpde.operators.diffusion.kernels.lanes import (
+from depthpde.operators.kernels.compilation import inline, kernel
+from depthpde.operators.kernels.lanes import (
     aligned,
     fma,
     get,
@@ -32,7 +32,7 @@ from depthpde.operators.diffusion.kernels.lanes import (
     width,
     zeros,
 )
-from depthpde.operators.diffusion.kernels.walls import piece, row_of
+from depthpde.operators.kernels.walls import piece, row_of
 
 TILE = 128  # sites in one window
 SITES = 8  # sites that share one load of a tap

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from numba.core import caching
 
-from depthpde.operators.diffusion.kernels import compilation, threads
+from depthpde.operators.kernels import compilation, threads
 
 SOURCE = Path(threads.__file__).parents[4]
 FIRST_USE = (

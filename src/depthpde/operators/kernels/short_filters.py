@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import math
 
-from depthpde.operators.diffusion.kernels.compilation import inline, kernel
-from depthpde.operators.diffusion.kernels.lanes import (
+from depthpde.operators.kernels.compilation import inline, kernel
+from depthpde.operators.kernels.lanes import (
     above_zero,
     aligned,
     exp2,
@@ -34,7 +34,7 @@ from depthpde.operators.diffusion.kernels.lanes import (
     width,
     zeros,
 )
-from depthpde.operators.diffusion.kernels.walls import is_open, row_of
+from depthpde.operators.kernels.walls import is_open, row_of
 
 LOG2_E = 1 / math.log(2)
 

@@ -6,7 +6,7 @@ import numba
 import pytest
 import torch
 
-from depthpde.operators.diffusion.kernels.lanes import (
+from depthpde.operators.kernels.lanes import (
     FLOATS,
     exp2,
     get,

@@ -12,7 +12,7 @@ from typing import Any
 
 import numba
 
-from depthpde.operators.diffusion.kernels.team import share
+from depthpde.operators.kernels.team import share
 
 _FLAGS: dict[str, Any] = {"nogil": True, "fastmath": {"contract", "nsz"}, "error_model": "numpy"}
 

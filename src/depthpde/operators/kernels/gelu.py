@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from depthpde.operators.diffusion.kernels.compilation import inline, kernel
-from depthpde.operators.diffusion.kernels.lanes import (
+from depthpde.operators.kernels.compilation import inline, kernel
+from depthpde.operators.kernels.lanes import (
     above_zero,
     exp2,
     fma,

@@ -13,8 +13,8 @@ updated several at a time, the others one by one.
 
 from __future__ import annotations
 
-from depthpde.operators.diffusion.kernels.compilation import inline, kernel
-from depthpde.operators.diffusion.kernels.lanes import (
+from depthpde.operators.kernels.compilation import inline, kernel
+from depthpde.operators.kernels.lanes import (
     aligned,
     fma,
     get,
@@ -24,7 +24,7 @@ from depthpde.operators.diffusion.kernels.lanes import (
     store,
     width,
 )
-from depthpde.operators.diffusion.kernels.walls import open_run, row_of, sides
+from depthpde.operators.kernels.walls import open_run, row_of, sides
 
 FLAT = 2048  # numbers in one run of open sites
 WALK = 16  # sites that a register's width of features passes in one go

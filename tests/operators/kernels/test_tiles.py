@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from depthpde.operators.diffusion.kernels.lanes import FLOATS, show, spread
-from depthpde.operators.diffusion.kernels.tiles import (
+from depthpde.operators.kernels.lanes import FLOATS, show, spread
+from depthpde.operators.kernels.tiles import (
     LINES,
     ROWS,
     add_product,

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from depthpde.operators.diffusion.kernels import team
-from depthpde.operators.diffusion.kernels.compilation import announce
+from depthpde.operators.kernels import team
+from depthpde.operators.kernels.compilation import announce
 from depthpde.shapes import Edges
 
 SMALL = 1 << 15

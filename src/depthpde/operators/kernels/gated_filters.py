@@ -11,8 +11,8 @@ results are mixed there before the store. One read and one write of the field, a
 
 from __future__ import annotations
 
-from depthpde.operators.diffusion.kernels.compilation import inline, kernel
-from depthpde.operators.diffusion.kernels.filters import (
+from depthpde.operators.kernels.compilation import inline, kernel
+from depthpde.operators.kernels.filters import (
     NOTHING,
     SITES,
     TILE,
@@ -22,7 +22,7 @@ from depthpde.operators.diffusion.kernels.filters import (
     keep,
     take_taps,
 )
-from depthpde.operators.diffusion.kernels.lanes import (
+from depthpde.operators.kernels.lanes import (
     aligned,
     fma,
     get,
@@ -35,7 +35,7 @@ from depthpde.operators.diffusion.kernels.lanes import (
     total,
     width,
 )
-from depthpde.operators.diffusion.kernels.walls import piece, row_of
+from depthpde.operators.kernels.walls import piece, row_of
 
 
 @inline

@@ -11,10 +11,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from depthpde.operators.diffusion.kernels.compilation import kernel, sum_kernel
-from depthpde.operators.diffusion.kernels.lanes import scalars
-from depthpde.operators.diffusion.kernels.threads import edge_array, launch, tile_length
-from depthpde.operators.diffusion.kernels.walls import is_open, row_of, sides
+from depthpde.operators.kernels.compilation import kernel, sum_kernel
+from depthpde.operators.kernels.lanes import scalars
+from depthpde.operators.kernels.threads import edge_array, launch, tile_length
+from depthpde.operators.kernels.walls import is_open, row_of, sides
 from depthpde.shapes import Edges, Field, PerEdge
 
 

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from depthpde.operators.diffusion.kernels.compilation import inline, kernel
-from depthpde.operators.diffusion.kernels.lanes import (
+from depthpde.operators.kernels.compilation import inline, kernel
+from depthpde.operators.kernels.lanes import (
     FLOATS,
     aligned,
     exp2,
@@ -33,7 +33,7 @@ from depthpde.operators.diffusion.kernels.lanes import (
     width,
     zeros,
 )
-from depthpde.operators.diffusion.kernels.tiles import (
+from depthpde.operators.kernels.tiles import (
     LINES,
     ROWS,
     add_product,
