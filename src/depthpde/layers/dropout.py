@@ -16,9 +16,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from depthpde.operators.diffusion.operator import runs_eagerly
 from depthpde.operators.kernels.compilation import inline, kernel
 from depthpde.operators.kernels.threads import launch
-from depthpde.operators.diffusion.operator import runs_eagerly
 
 CHUNK = 16_384
 """Numbers that one thread takes at once."""

@@ -73,9 +73,8 @@ class MultiscaleDiffusion(nn.Module):
     A weighted sum of one-step diffusions of one stencil is *one* such diffusion,
     Σ w_k (I + r_k L) = I + (Σ w_k r_k) L, so scales must differ in steps or dilation.
 
-    Equal steps are a filter, and so is a weighted sum of filters: all ungated scales of
-    neighbouring sites are one pass over memory each way, whatever their number. Gated ones are one
-    pass forward.
+    Equal steps are a filter, and so is a weighted sum of filters: all scales of neighbouring sites
+    are one pass over memory each way, whatever their number, gated or not.
 
     >>> layer = dp.MultiscaleDiffusion(16, scales="fast slow")
     >>> layer(torch.randn(2, 10, 16)).shape

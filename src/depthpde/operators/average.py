@@ -18,6 +18,15 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from depthpde.operators.diffusion.operator import build
+from depthpde.operators.diffusion.problem import (
+    Problem,
+    accumulation_dtype,
+    as_compute,
+    as_dtype,
+    sum_to,
+    without_grad,
+)
 from depthpde.operators.kernels.compilation import inline, kernel
 from depthpde.operators.kernels.lanes import (
     aligned,
@@ -36,15 +45,6 @@ from depthpde.operators.kernels.lanes import (
 )
 from depthpde.operators.kernels.threads import edge_array, launch
 from depthpde.operators.kernels.walls import is_open, row_of
-from depthpde.operators.diffusion.operator import build
-from depthpde.operators.diffusion.problem import (
-    Problem,
-    accumulation_dtype,
-    as_compute,
-    as_dtype,
-    sum_to,
-    without_grad,
-)
 from depthpde.operators.stability import Scheme
 from depthpde.shapes import Edges, Field, PerEdge
 

@@ -19,11 +19,11 @@ from torch.nn import functional as F
 from depthpde.errors import check_flag, check_name, check_tensor
 from depthpde.operators.boundary import Boundary, segments_of
 from depthpde.operators.diffusion.filtering import convolve
+from depthpde.operators.diffusion.operator import is_plain_call
+from depthpde.operators.diffusion.problem import Problem
 from depthpde.operators.kernels import short_filters
 from depthpde.operators.kernels.lanes import show
 from depthpde.operators.kernels.threads import edge_array, launch, tile_length
-from depthpde.operators.diffusion.operator import is_plain_call
-from depthpde.operators.diffusion.problem import Problem
 from depthpde.operators.stability import Scheme
 from depthpde.shapes import Edges, Field
 

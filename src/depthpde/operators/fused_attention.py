@@ -19,11 +19,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from depthpde.operators.diffusion.operator import runs_eagerly
+from depthpde.operators.interaction import attention_weights
 from depthpde.operators.kernels.attention import attend, attend_adjoint
 from depthpde.operators.kernels.lanes import FLOATS
 from depthpde.operators.kernels.threads import launch
-from depthpde.operators.diffusion.operator import runs_eagerly
-from depthpde.operators.interaction import attention_weights
 from depthpde.shapes import Mask
 
 LONGEST = 2048

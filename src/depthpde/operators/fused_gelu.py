@@ -15,10 +15,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from depthpde.operators.diffusion.operator import runs_eagerly
 from depthpde.operators.kernels.gelu import gelu_rows, gelu_rows_adjoint
 from depthpde.operators.kernels.lanes import FLOATS
 from depthpde.operators.kernels.threads import SMALL, TASKS, launch
-from depthpde.operators.diffusion.operator import runs_eagerly
 from depthpde.shapes import Field
 
 

@@ -8,8 +8,8 @@ from torch.autograd import gradcheck, gradgradcheck
 
 from depthpde.operators.boundary import Boundary, open_edges
 from depthpde.operators.diffusion import filtering
-from depthpde.operators.kernels import filters
 from depthpde.operators.diffusion.problem import Problem
+from depthpde.operators.kernels import filters
 from depthpde.operators.stability import Scheme
 from operators.diffusion import cases
 

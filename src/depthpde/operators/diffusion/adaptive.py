@@ -21,6 +21,15 @@ import math
 import torch
 from torch import Tensor
 
+from depthpde.operators.diffusion.operator import build
+from depthpde.operators.diffusion.problem import (
+    Problem,
+    accumulation_dtype,
+    as_dtype,
+    device_module,
+    on_gpu,
+    sum_to,
+)
 from depthpde.operators.kernels.compilation import inline, kernel
 from depthpde.operators.kernels.lanes import (
     aligned,
@@ -41,15 +50,6 @@ from depthpde.operators.kernels.lanes import (
 )
 from depthpde.operators.kernels.threads import edge_array, launch, tile_length
 from depthpde.operators.kernels.walls import is_open, row_of
-from depthpde.operators.diffusion.operator import build
-from depthpde.operators.diffusion.problem import (
-    Problem,
-    accumulation_dtype,
-    as_dtype,
-    device_module,
-    on_gpu,
-    sum_to,
-)
 from depthpde.operators.laplacian import difference, divergence
 from depthpde.operators.stability import Scheme
 from depthpde.shapes import Edges, Field

@@ -13,9 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from depthpde.operators.diffusion.operator import needs_composite
 from depthpde.operators.kernels.compilation import kernel, sum_kernel
 from depthpde.operators.kernels.threads import launch, tile_length
-from depthpde.operators.diffusion.operator import needs_composite
 from depthpde.operators.laplacian import difference
 from depthpde.shapes import Edges, Field
 

@@ -17,6 +17,15 @@ from depthpde.operators.boundary import Boundary
 from depthpde.operators.diffusion import spectral
 from depthpde.operators.diffusion.dispatch import Method, as_edges
 from depthpde.operators.diffusion.guard import checked
+from depthpde.operators.diffusion.operator import build
+from depthpde.operators.diffusion.problem import (
+    Problem,
+    accumulation_dtype,
+    as_compute,
+    as_dtype,
+    sum_to,
+    without_grad,
+)
 from depthpde.operators.kernels.compilation import inline, kernel
 from depthpde.operators.kernels.lanes import (
     aligned,
@@ -33,15 +42,6 @@ from depthpde.operators.kernels.lanes import (
 )
 from depthpde.operators.kernels.threads import edge_array, launch
 from depthpde.operators.kernels.walls import row_of
-from depthpde.operators.diffusion.operator import build
-from depthpde.operators.diffusion.problem import (
-    Problem,
-    accumulation_dtype,
-    as_compute,
-    as_dtype,
-    sum_to,
-    without_grad,
-)
 from depthpde.operators.laplacian import incidence_matrix, laplacian_2d
 from depthpde.operators.stability import Scheme
 from depthpde.shapes import Edges, Field, Mask, PerEdge, PerFeature, Segments

@@ -16,9 +16,6 @@ import torch
 from torch import Tensor
 
 from depthpde.operators.boundary import Boundary
-from depthpde.operators.kernels import filters
-from depthpde.operators.kernels.lanes import show
-from depthpde.operators.kernels.threads import edge_array, launch, tile_length
 from depthpde.operators.diffusion.operator import build
 from depthpde.operators.diffusion.problem import (
     Problem,
@@ -29,6 +26,9 @@ from depthpde.operators.diffusion.problem import (
     sum_to,
     without_grad,
 )
+from depthpde.operators.kernels import filters
+from depthpde.operators.kernels.lanes import show
+from depthpde.operators.kernels.threads import edge_array, launch, tile_length
 from depthpde.operators.stability import Scheme
 from depthpde.shapes import Edges, Field
 

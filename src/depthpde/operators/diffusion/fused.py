@@ -23,10 +23,6 @@ from torch import Tensor
 
 from depthpde.operators.boundary import Boundary, count_edges
 from depthpde.operators.diffusion import filtering, stencil
-from depthpde.operators.kernels import edge_steps, steps
-from depthpde.operators.kernels.lanes import scalars, show
-from depthpde.operators.kernels.steps import DOWNWIND, SYMMETRIC, UPWIND
-from depthpde.operators.kernels.threads import edge_array, launch, tile_length
 from depthpde.operators.diffusion.operator import build
 from depthpde.operators.diffusion.problem import (
     Problem,
@@ -38,6 +34,10 @@ from depthpde.operators.diffusion.problem import (
     without_grad,
 )
 from depthpde.operators.diffusion.taps import heat_taps
+from depthpde.operators.kernels import edge_steps, steps
+from depthpde.operators.kernels.lanes import scalars, show
+from depthpde.operators.kernels.steps import DOWNWIND, SYMMETRIC, UPWIND
+from depthpde.operators.kernels.threads import edge_array, launch, tile_length
 from depthpde.operators.stability import Scheme
 from depthpde.shapes import Edges, Field, PerEdge
 

@@ -2,8 +2,7 @@
 
     y = u + Σ_s w_s (F_s u − u)        w: [batch, length, scales]
 
-On the CPU forward reads and writes the field once, whatever the number of scales; backward takes
-one pass for the weights' gradient and the adjoint of every scale for w_s g. Elsewhere, inside
+On the CPU forward and backward are one pass each, whatever the number of scales. Elsewhere, inside
 torch's transforms and for derivatives of derivatives it is that sum of filters.
 """
 
@@ -17,12 +16,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from depthpde.operators.diffusion import filtering
-from depthpde.operators.kernels import gated_filters
-from depthpde.operators.kernels.lanes import show
-from depthpde.operators.kernels.threads import edge_array, launch, tile_length
 from depthpde.operators.diffusion.operator import is_plain_call
 from depthpde.operators.diffusion.problem import Problem, accumulation_dtype, as_dtype
 from depthpde.operators.diffusion.taps import scale_taps
+from depthpde.operators.kernels import gated_filters
+from depthpde.operators.kernels.lanes import show
+from depthpde.operators.kernels.threads import edge_array, launch, tile_length
 from depthpde.shapes import Edges, Field
 
 
@@ -82,7 +81,7 @@ class _Mixed(torch.autograd.Function):
         field, out = u.detach().contiguous(), torch.empty(u.shape, dtype=u.dtype)
         shares = weights.detach().to(accumulation_dtype(u.dtype)).contiguous()
         _launch(
-            gated_filters.apply_gated, (show(field),), taps, (show(shares),), edges, show(out),
+            gated_filters.apply_gated, (show(field),), taps, shares, edges, (show(out),),
             problem, steps, u,
         )  # fmt: skip
         return out
@@ -99,37 +98,38 @@ class _Mixed(torch.autograd.Function):
             return (*(next(found) if x.requires_grad else None for x in given), None, None, None)
         dtype = accumulation_dtype(u.dtype)
         g, field = grads[0].contiguous(), u.detach().contiguous()
-        of_weights = torch.empty(weights.shape, dtype=dtype)
+        shares = weights.detach().to(dtype).contiguous()
+        of_field, of_weights = torch.empty(u.shape, dtype=u.dtype), torch.empty_like(shares)
+        partial = torch.empty(_tasks(u), *taps.shape, dtype=dtype)
         _launch(
-            gated_filters.gate_gradient, (show(g), show(field)), taps, (), edges,
-            show(of_weights), ctx.problem, ctx.steps, u,
+            gated_filters.gated_adjoint, (show(g), show(field)), taps, shares, edges,
+            (show(of_field), show(of_weights), partial.numpy()), ctx.problem, ctx.steps, u,
         )  # fmt: skip
-        total, of_taps = as_dtype(g, dtype).clone(), []
-        for s in range(len(taps)):
-            mine = as_dtype(weights[..., s, None], dtype) * g
-            part, sums = filtering.pull(mine, field, taps[s : s + 1], edges, ctx.problem)
-            total += part.sub_(mine)
-            of_taps.append(sums)
-        of_field = as_dtype(total, u.dtype)
-        return of_field, torch.cat(of_taps), as_dtype(of_weights, weights.dtype), None, None, None
+        of_taps = as_dtype(partial.sum(dim=0), taps.dtype)
+        return of_field, of_taps, as_dtype(of_weights, weights.dtype), None, None, None
+
+
+def _tasks(u: Field) -> int:
+    batch, length, _ = u.shape
+    return batch * -(-length // tile_length(batch, length))
 
 
 def _launch(
     run: Any,
     fields: tuple[NDArray[Any], ...],
     taps: Tensor,
-    shares: tuple[NDArray[Any], ...],
+    shares: Tensor,
     edges: Edges | None,
-    out: NDArray[Any],
+    outs: tuple[NDArray[Any], ...],
     problem: Problem,
     steps: tuple[int, ...],
     u: Field,
 ) -> None:
     batch, length, dim = u.shape
-    chunk, own = tile_length(batch, length), taps.detach().to(accumulation_dtype(u.dtype))
+    own = taps.detach().to(accumulation_dtype(u.dtype)).contiguous()
     launch(
-        run, batch * -(-length // chunk), u.numel() * len(steps),
-        *fields, own.contiguous().numpy(), np.array(steps), *shares, edge_array(edges), out,
+        run, _tasks(u), u.numel() * len(steps),
+        *fields, own.numpy(), np.array(steps), show(shares), edge_array(edges), *outs,
         (batch, length, dim), filtering.past_taps(taps, problem), filtering.continuation(problem),
-        chunk,
+        tile_length(batch, length),
     )  # fmt: skip

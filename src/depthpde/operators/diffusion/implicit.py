@@ -20,11 +20,6 @@ import torch
 
 from depthpde.operators.boundary import Boundary, count_edges, is_alone
 from depthpde.operators.diffusion import reference
-from depthpde.operators.kernels import edge_steps
-from depthpde.operators.kernels.compilation import kernel
-from depthpde.operators.kernels.lanes import scalars
-from depthpde.operators.kernels.threads import edge_array, launch
-from depthpde.operators.kernels.walls import is_open, row_of
 from depthpde.operators.diffusion.operator import build
 from depthpde.operators.diffusion.problem import (
     Problem,
@@ -33,6 +28,11 @@ from depthpde.operators.diffusion.problem import (
     on_gpu,
     sum_to,
 )
+from depthpde.operators.kernels import edge_steps
+from depthpde.operators.kernels.compilation import kernel
+from depthpde.operators.kernels.lanes import scalars
+from depthpde.operators.kernels.threads import edge_array, launch
+from depthpde.operators.kernels.walls import is_open, row_of
 from depthpde.operators.stability import Scheme
 from depthpde.shapes import Edges, Field, PerEdge
 

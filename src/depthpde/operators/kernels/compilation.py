@@ -28,8 +28,8 @@ def kernel(function: Callable[..., None], **flags: Any) -> Any:
         co_filename=function.__code__.co_filename,
         co_firstlineno=function.__code__.co_firstlineno,
     )
-    part = numba.njit(**_FLAGS | flags)(function)
-    run = FunctionType(code, {"share": share, "_part": part}, function.__name__)
+    work = numba.njit(**_FLAGS | flags)(function)
+    run = FunctionType(code, {"share": share, "_part": work}, function.__name__)
     run.__module__, run.__qualname__ = function.__module__, function.__qualname__
     try:
         return numba.njit(cache=True, nogil=True)(run)
@@ -44,6 +44,9 @@ def sum_kernel(function: Callable[..., None]) -> Any:
 
 inline = numba.njit(inline="always", **_FLAGS)
 """Compile a part of kernels, written into each of them."""
+
+part = numba.njit(**_FLAGS)
+"""Compile a part of kernels on its own, which they call: for long parts, typed once for all."""
 
 _part: Any = None  # each kernel sees itself under this name
 

@@ -21,7 +21,7 @@ K multiplications a number forward, 2K backward.
 
 from __future__ import annotations
 
-from depthpde.operators.kernels.compilation import inline, kernel
+from depthpde.operators.kernels.compilation import inline, kernel, part
 from depthpde.operators.kernels.lanes import (
     aligned,
     fma,
@@ -41,7 +41,7 @@ REFLECT, REPEAT, WRAP, NOTHING = 0, 1, 2, 3
 
 
 @inline
-def _source(j, low, high, kind):  # type: ignore[no-untyped-def]
+def source_of(j, low, high, kind):  # type: ignore[no-untyped-def]
     """Give the site of the piece [low, high) of which site j, within or beyond it, is a copy."""
     if low <= j < high:
         return j
@@ -54,7 +54,7 @@ def _source(j, low, high, kind):  # type: ignore[no-untyped-def]
     return low + (j if j < n else 2 * n - 1 - j)
 
 
-@inline
+@part
 def fill(window, u, base, dim, count, i, n, before, after, low, high, kind):  # type: ignore[no-untyped-def]
     """Bring sites i − before … i + n + after into the window, continued beyond the walls."""
     w, start, stop = width(window), i - before, i + n + after
@@ -77,7 +77,7 @@ def fill(window, u, base, dim, count, i, n, before, after, low, high, kind):  # 
 @inline
 def _copy(window, to, u, base, dim, count, j, low, high, kind):  # type: ignore[no-untyped-def]
     """Write the copy that stands at site j, beyond a wall."""
-    at = base + _source(j, low, high, kind) * dim
+    at = base + source_of(j, low, high, kind) * dim
     for d in range(count):
         window[to + d] = 0 if kind == NOTHING else get(u, at + d)
 
@@ -92,7 +92,7 @@ def take_taps(taps, b, dim, flipped, out):  # type: ignore[no-untyped-def]
             out[(d // lanes * num_taps + k) * lanes + d % lanes] = source[d]
 
 
-@inline
+@part
 def filter_tile(window, skip, taps, tap, num_taps, n, out, at, dim, count, spare):  # type: ignore[no-untyped-def]
     """Filter n sites of a window, eight at a time, and store the first `count` features.
 
@@ -138,12 +138,15 @@ def filter_tile(window, skip, taps, tap, num_taps, n, out, at, dim, count, spare
                 put(out, to + m * dim + d, spare[m * w + d])
 
 
-@inline
-def _correlate(window, center, field, num_taps, n, sums, first):  # type: ignore[no-untyped-def]
-    """Add Σ_i g_i x_{i+k} to the sums of every tap: g from row `center` of one window on."""
+@part
+def correlate(window, center, field, skip, num_taps, n, sums, first):  # type: ignore[no-untyped-def]
+    """Add Σ_i g_i x_{i+k} to the sums of every tap: g from row `center` of one window on.
+
+    The first tap of the first site stands at row `skip` of the field.
+    """
     w = width(window)
     for k in range(0, num_taps, GROUP):
-        to, place, here = first + k * w, k * w, center * w
+        to, place, here = first + k * w, (skip + k) * w, center * w
         s0, s1, s2 = load(sums, to), load(sums, to + w), load(sums, to + 2 * w)
         s3, s4, s5 = load(sums, to + 3 * w), load(sums, to + 4 * w), load(sums, to + 5 * w)
         s6, s7, s8 = load(sums, to + 6 * w), load(sums, to + 7 * w), load(sums, to + 8 * w)
@@ -188,10 +191,10 @@ def _gather(g, taps, out, base, dim, j, low, high, past, kind, line):  # type: i
     line[:] = 0
     _add_copy(g, taps, base, dim, j, low, high, past, line)
     for e in range(low - past, low):
-        if _source(e, low, high, kind) == j:
+        if source_of(e, low, high, kind) == j:
             _add_copy(g, taps, base, dim, e, low, high, past, line)
     for e in range(high, high + taps.shape[0] - 1 - past):
-        if _source(e, low, high, kind) == j:
+        if source_of(e, low, high, kind) == j:
             _add_copy(g, taps, base, dim, e, low, high, past, line)
     for d in range(dim):
         put(out, base + j * dim + d, line[d])
@@ -276,7 +279,7 @@ def filter_adjoint(  # type: ignore[no-untyped-def]
                 filter_tile(window, 0, mine, d * num_taps, num_taps, n, out, at, dim, count, spare)
                 if summing:
                     fill(field, u, base + d, dim, count, i, n, past, future, low, high, kind)
-                    _correlate(window, before, field, num_taps, n, sums, d * groups)
+                    correlate(window, before, field, 0, num_taps, n, sums, d * groups)
             if continued == NOTHING and kind != NOTHING:
                 for j in range(i, i + n):
                     if j < low + num_taps or j >= high - num_taps:
