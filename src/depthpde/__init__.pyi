@@ -52,12 +52,14 @@ from depthpde.layers.controls import Blur as Blur
 from depthpde.layers.controls import DepthwiseConv as DepthwiseConv
 from depthpde.layers.controls import ExponentialAverage as ExponentialAverage
 from depthpde.layers.controls import TokenShift as TokenShift
+from depthpde.layers.convolution import Convolution as Convolution
 from depthpde.layers.diffusion import AdaptiveDiffusion as AdaptiveDiffusion
 from depthpde.layers.diffusion import Diffusion as Diffusion
 from depthpde.layers.interaction import Attention as Attention
 from depthpde.layers.multiscale import DiffusionScale as DiffusionScale
 from depthpde.layers.multiscale import MultiscaleDiffusion as MultiscaleDiffusion
 from depthpde.layers.reaction import FeedForward as FeedForward
+from depthpde.layers.recurrence import Recurrence as Recurrence
 from depthpde.layers.registry import LayerConfig as LayerConfig
 from depthpde.layers.rivals import Canon as Canon
 from depthpde.layers.rivals import Smear as Smear

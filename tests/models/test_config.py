@@ -7,6 +7,7 @@ import pytest
 from depthpde.layers.multiscale import DiffusionScale
 from depthpde.layers.registry import LayerConfig, LayerKind
 from depthpde.layers.stabilizer import Stabilizer
+from depthpde.models.classifier import Classifier
 from depthpde.models.config import Geometry, ModelConfig
 from depthpde.models.placement import Placement
 from depthpde.models.position import OPTIONS, ROUTES, Option, Position, Route
@@ -204,11 +205,28 @@ def test_refuses_unknown_keys_and_names_the_nearest():
             {"positions": ["after_ffn"], "layer": "blur", "grid": (4, 4), "geometry": "plane"},
             r"`geometry` must be 'line' or 'rows' for the layer 'blur', got 'plane'",
         ),
+        ({"interaction": "lstm", "causal": True}, r"`causal` must be False.*'lstm'.*attention"),
+        ({"interaction": "lstm", "encoding": "rotary"}, r"`encoding` must not be rotary"),
+        ({"interaction": "lstm", "attention_dropout": 0.1}, r"`attention_dropout` must be 0"),
+        ({"interaction": "lstm", "positions": ["in_heads"]}, r"`positions`.*'in_heads'.*'lstm'"),
+        ({"interaction": "convolution", "pooling": "cls"}, r"`pooling` must not be cls.*grid"),
+        ({"interaction": "lsmt"}, r"`interaction` must be.*did you mean 'lstm'"),
     ],
 )
 def test_refuses_a_config_that_contradicts_itself(settings, message):
     with pytest.raises(ValueError, match=message):
         ModelConfig(**settings)
+
+
+def test_attention_is_what_is_meant_where_nothing_is_named():
+    assert ModelConfig(interaction="attention") == ModelConfig()
+    assert ModelConfig(interaction="lstm") != ModelConfig()
+
+
+def test_a_convolution_needs_its_grid():
+    config = ModelConfig(interaction="convolution", vocabulary=9, length=16, classes=2)
+    with pytest.raises(ValueError, match=r"`grid` must be known"):
+        Classifier(config)
 
 
 @pytest.mark.parametrize("layer", list(LayerKind))

@@ -20,6 +20,8 @@ MODELS = [
     {},
     {"blocks": 3, "encoding": "sinusoidal"},
     {"encoding": "rotary", "activation": "relu"},
+    {"encoding": "rotary", "heads": 2},
+    {"encoding": "rotary", "heads": 8},
     {"encoding": "none", "stabilizer": {"norm": "post", "kind": "rms"}},
     {"stabilizer": {"norm": "post", "deepnorm": True}, "activation": "silu"},
     {"stabilizer": {"norm": "none", "residual": False}},
@@ -31,6 +33,10 @@ MODELS = [
     {"positions": tuple(Position), "layer": {"kind": "multiscale", "gated": True}},
     {"positions": ("after_ffn",), "layer": {"kind": "depthwise_conv", "width": 5}},
     {"positions": ("in_heads",), "layer": {"per": "scalar"}},
+]
+NETWORKS = [
+    {"interaction": "lstm", "encoding": "none"},
+    {"interaction": "convolution", "grid": (8, 8), "encoding": "none"},
 ]
 PLACED = [
     {"positions": (Placement(position=position, route=route, option=option),), "layer": kind}
@@ -77,9 +83,9 @@ def counted(model, *arguments):
     return counter.get_total_flops() // 2
 
 
-@pytest.mark.parametrize("settings", MODELS + PLACED)
+@pytest.mark.parametrize("settings", MODELS + NETWORKS + PLACED)
 def test_parameters_are_exact(settings):
-    config = ModelConfig(**SIZES, **settings)
+    config = ModelConfig(**SIZES | settings)
     model = Classifier(config)
     printed = cost(config).parameters
     assert printed.total == sum(each.numel() for each in model.parameters())
@@ -87,9 +93,9 @@ def test_parameters_are_exact(settings):
     assert printed.placed == placed
 
 
-@pytest.mark.parametrize("settings", MODELS[:11])
+@pytest.mark.parametrize("settings", [*MODELS[:13], NETWORKS[1]])  # torch counts no LSTM
 def test_multiply_adds_of_matrices_are_what_torch_counts(settings):
-    config = ModelConfig(**SIZES, **settings)
+    config = ModelConfig(**SIZES | settings)
     model = Classifier(config).eval()
     printed = cost(config, batch=3).multiply_adds
     assert printed.total - printed.placed == counted(model, *inputs(config))
@@ -97,10 +103,18 @@ def test_multiply_adds_of_matrices_are_what_torch_counts(settings):
 
 @pytest.mark.parametrize("settings", MODELS + PLACED[:: len(LayerKind)])
 def test_activation_memory_is_within_three_per_cent_of_what_autograd_keeps(settings):
-    config = ModelConfig(**SIZES, **settings)
+    config = ModelConfig(**SIZES | settings)
     model = Classifier(config).train()
     printed = cost(config, batch=3).activation_bytes.total
     assert printed == pytest.approx(kept_bytes(model, *inputs(config)), rel=0.03)
+
+
+@pytest.mark.parametrize("settings", NETWORKS)
+def test_activation_memory_without_attention_is_within_three_per_cent(settings):
+    config = ModelConfig(**SIZES | settings)
+    printed = cost(config, batch=8).activation_bytes.total
+    kept = kept_bytes(Classifier(config), *inputs(config, batch=8))
+    assert printed == pytest.approx(kept, rel=0.03)
 
 
 @pytest.mark.parametrize("kind", list(LayerKind))

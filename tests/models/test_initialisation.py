@@ -72,6 +72,24 @@ def test_weights_have_the_spread_they_are_said_to_have(small):
     assert model.encoder.embedding.weight.std().item() == pytest.approx(128**-0.5, rel=0.05)
 
 
+@pytest.mark.parametrize("interaction", ["lstm", "convolution"])
+def test_networks_without_attention_start_from_their_seed_with_that_spread(small, interaction):
+    config = small(dim=64, heads=1, interaction=interaction, grid=(3, 4))
+    first, again, other = (Classifier(config, generator=generator(k, "init")) for k in (0, 0, 1))
+    mixing = first.encoder.blocks[0].attention
+    for name, weight in mixing.named_parameters():
+        twin, stranger = (e.encoder.blocks[0].attention.get_parameter(name) for e in (again, other))
+        assert torch.equal(weight, twin)
+        if "bias" in name:
+            continue
+        assert not torch.equal(weight, stranger)
+        fans = weight.shape[1:].numel() + 64 * weight.shape[2:].numel()
+        assert weight.std().item() == pytest.approx((2 / fans) ** 0.5, rel=0.05)
+    if interaction == "lstm":
+        assert mixing.forth.bias_ih_l0.view(4, 64).mean(dim=1).tolist() == [0, 1, 0, 0]
+        assert not mixing.forth.bias_hh_l0.any()
+
+
 def test_a_model_builds_on_the_meta_device(small):
     with torch.device("meta"):
         model = Classifier(small(positions=("after_ffn",)), generator=torch.Generator())

@@ -45,6 +45,7 @@ IDS = {
     "recall": ("ac108918b1631766", "0a8edb0b46d4ac59", "0a8edb0b46d4ac59"),
     "locality": ("8e607fb1cadaf157", "c842c3831759a246", "c842c3831759a246"),
     "rivals": ("6c817819090795fe", "fb3e3734d370fe9c", "fb3e3734d370fe9c"),
+    "networks": ("0c3be9f4a67cb718", "3810e28aab6bd173", "3810e28aab6bd173"),
 }
 """Name → digest of every cell of its plan at each scale, and of the id of its run."""
 

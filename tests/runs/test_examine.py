@@ -89,6 +89,17 @@ def test_a_run_of_patches_is_trained_judged_and_examined(run, tmp_path):
     assert len(output["bands"][LAYER]["before"]) == 4
 
 
+def test_a_network_without_attention_is_trained_judged_and_examined(run, prepared, tmp_path):
+    model = ModelConfig(dim=8, blocks=1, interaction="lstm", positions=("after_embedding",))
+    record = execute(replace(run, model=model), tmp_path, prepared=prepared)
+    assert record.result["notes"] == []
+    output = json.loads((record.folder / "probe.json").read_text())
+    assert len(output["depth"]["drift.cosine"]) == 2
+    assert "attention.entropy" not in output["depth"]
+    assert output["missing"]["attention"] == "nothing in its blocks attends"
+    assert output["missing"]["lyapunov"] == "torch does not differentiate an LSTM twice"
+
+
 def test_everything_is_computed_where_the_model_is(run, judged):
     model = ModelConfig(dim=8, blocks=1, positions=("after_embedding",))
     bare = replace(run, model=model).build()

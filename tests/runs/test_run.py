@@ -112,6 +112,12 @@ def test_refuses_a_pretraining_that_the_model_cannot_have(run):
         replace(run, pretraining=PretrainingConfig(), simulator=SimulatorConfig())
 
 
+def test_refuses_windows_where_nothing_attends(run):
+    model = ModelConfig(dim=8, blocks=1, interaction="lstm")
+    with pytest.raises(ValueError, match=r"`windows` must be left out.*'lstm'"):
+        replace(run, model=model, windows=(8,))
+
+
 def test_refuses_unknown_names_with_the_nearest(run):
     with pytest.raises(ValueError, match="did you mean 'listops-mini'"):
         replace(run, task="listop-mini")

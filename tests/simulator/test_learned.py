@@ -208,6 +208,12 @@ def test_refuses_what_is_placed():
         seeded(Simulator, config)
 
 
+def test_refuses_blocks_that_do_not_attend():
+    config = ModelConfig(**SMALL, interaction="lstm")
+    with pytest.raises(ValueError, match=r"`interaction` must be attention.*got 'lstm'"):
+        seeded(Simulator, config)
+
+
 def test_refuses_a_norm_beside_the_projection():
     with pytest.raises(ValueError, match="`norm` must be 'none' where the simulator projects"):
         seeded(Simulator, ModelConfig(**SMALL), simulator=SimulatorConfig(projection=True))

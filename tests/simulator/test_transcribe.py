@@ -96,6 +96,11 @@ def test_refuses_a_model_with_something_placed():
         transcribe(make(positions=("after_ffn",)))
 
 
+def test_refuses_a_model_that_does_not_attend():
+    with pytest.raises(ValueError, match="`model` must attend, got interaction 'lstm'"):
+        transcribe(make(interaction="lstm"))
+
+
 def test_refuses_dropout_that_is_on():
     with pytest.raises(ValueError, match="`model` must be in evaluation mode where it has dropout"):
         transcribe(make(dropout=0.1).train())

@@ -58,6 +58,8 @@ def attention_weights(
     kept = activations.inside.get(block, {})
     missing = [name for name in ("query", "key", "value") if name not in kept]
     if missing:
+        if model_map.encoder is not None and model_map.query_key is None:
+            return NotMeasured("nothing in its blocks attends")
         if model_map.query_key is None:
             return NotMeasured("the family's description does not name where queries and keys are")
         return NotMeasured(f"no {missing[0]} passed by where the family has it")

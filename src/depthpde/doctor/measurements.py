@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.linalg import vector_norm
 
 from depthpde.doctor.activations import Activations
@@ -23,7 +23,7 @@ from depthpde.doctor.depth_profile import DepthSeries, Value, block_labels, dept
 from depthpde.doctor.large import MANY, RANK_TOKENS, is_large
 from depthpde.doctor.model_map import ModelMap
 from depthpde.doctor.not_measured import NotMeasured
-from depthpde.layers.interaction import Attention
+from depthpde.layers.recurrence import Recurrence
 from depthpde.measures import attention, coupling, drift, energy, lyapunov, rank, spectrum
 from depthpde.measures.tokens import mean_over_batch, real_field, real_tokens
 from depthpde.models.block import Block as OwnBlock
@@ -304,11 +304,13 @@ class Measurements:
     def _lyapunov(self, fields: list[Field], mask: Mask | None) -> None:
         """Carry tangents through the blocks of a few sequences."""
         own = [each.parts for each in self.model_map.blocks if isinstance(each.parts, OwnBlock)]
-        pairs = sum(block.attention.heads for block in own) * fields[0].shape[1] ** 2
-        few = min(MOST_TANGENTS, TANGENT_BUDGET // max(pairs, 1))
+        heads = sum(getattr(block.attention, "heads", 0) for block in own)
+        few = min(MOST_TANGENTS, TANGENT_BUDGET // max(heads * fields[0].shape[1] ** 2, 1))
         why = ""
         if len(own) < len(self.blocks):
             why = "a block of another library cannot be called alone on another field"
+        elif any(isinstance(block.attention, Recurrence) for block in own):
+            why = "torch does not differentiate an LSTM twice"
         elif fields[0].dtype not in (torch.float32, torch.float64):
             why = f"tangents need fields of 32 bits or more, these are {fields[0].dtype}"
         elif not all(bool(real_tokens(u, mask).isfinite().all()) for u in fields):
@@ -337,9 +339,9 @@ def _advance(block: OwnBlock, mask: Mask | None, u: Field) -> Field:
     return out
 
 
-def _attend(attention: Attention, mask: Mask | None, u: Field) -> Field:
-    """Call attention in its own precision."""
-    out: Tensor = attention(u.to(attention.query.weight.dtype), valid_mask=mask)
+def _attend(attention: nn.Module, mask: Mask | None, u: Field) -> Field:
+    """Call what mixes the sites of a block in its own precision."""
+    out: Tensor = attention(u.to(next(attention.parameters()).dtype), valid_mask=mask)
     return out.to(u.dtype)
 
 

@@ -7,7 +7,7 @@ the queries and keys of a family are is defined here.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from torch import Tensor, nn
@@ -83,6 +83,10 @@ OWN = Family(
     padding=Padding("valid_mask"),
     when=lambda block: isinstance(block, OwnBlock),
 )
+OWN_UNATTENDED = replace(
+    OWN, width="attention.out", values=None, heads=None, num_heads="", causal=False
+)
+"""Our blocks whose sites are mixed by something else than attention."""
 OWN_QUERY_KEY_TAPS = QueryKeyTaps(out_of("attention.query"), out_of("attention.key"))
 
 
@@ -185,6 +189,8 @@ def model_map(
         encoders = [each for each in model.modules() if isinstance(each, Encoder)]
         if len(encoders) == 1:
             blocks = [BlockParts(each, each) for each in encoders[0].blocks]
+            if encoders[0].config.interaction is not None:
+                return ModelMap(model, OWN_UNATTENDED, blocks, None, encoders[0])
             return ModelMap(model, OWN, blocks, OWN_QUERY_KEY_TAPS, encoders[0])
     found = find_stacks(model, family, stack=stack, batch=batch)
     held = max(reversed(found), key=lambda each: len(each.blocks))

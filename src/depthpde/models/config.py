@@ -29,6 +29,17 @@ class Geometry(StrEnum):
     """The four around each on the grid."""
 
 
+class Interaction(StrEnum):
+    """How the sites of a block are mixed."""
+
+    ATTENTION = "attention"
+    """All with all, by content."""
+    LSTM = "lstm"
+    """By a memory carried along the sequence, from both ends."""
+    CONVOLUTION = "convolution"
+    """With those around each on the grid, as a residual network does."""
+
+
 class RatioSchedule(StrEnum):
     """How the initial ratio changes with depth."""
 
@@ -122,6 +133,9 @@ class ModelConfig(Settings):
     """Number of labels; from the task unless given."""
     documents: int = 1
     """Documents of one example, each encoded by itself: 1 or 2."""
+    interaction: Interaction | str | None = None
+    """What mixes the sites of a block; None is attention. The others have no heads, take no cache
+    and are for classifiers."""
 
     def check(self) -> None:
         """Resolve names, and refuse a config that contradicts itself."""
@@ -138,6 +152,7 @@ class ModelConfig(Settings):
         if self.encoding is Encoding.SINUSOIDAL and self.dim % 2:
             raise ValueError(f"`dim` must be even for sinusoidal encoding, got {self.dim}")
         self._check_grid()
+        self._check_interaction()
         self._check_positions()
 
     def _read_placements(self) -> None:
@@ -161,6 +176,26 @@ class ModelConfig(Settings):
             )
         if self.length is None:
             self._set(length=rows * columns)
+
+    def _check_interaction(self) -> None:
+        if self.interaction is Interaction.ATTENTION:  # says nothing, so that no run is renamed
+            self._set(interaction=None)
+        if self.interaction is None:
+            return
+        inside = {Position.IN_ATTENTION, Position.IN_HEADS} & {e.position for e in self.placements}
+        off_grid = self.interaction is Interaction.CONVOLUTION and self.pooling is Pooling.CLS
+        for what, wrong in {
+            "`causal` must be False": self.causal,
+            "`encoding` must not be rotary": self.encoding is Encoding.ROTARY,
+            "`attention_dropout` must be 0": self.attention_dropout > 0,
+            "`positions` must leave out 'in_attention' and 'in_heads'": bool(inside),
+            "`pooling` must not be cls, whose site is on no grid,": off_grid,
+        }.items():
+            if wrong:
+                raise ValueError(
+                    f"{what} where nothing attends, got interaction {str(self.interaction)!r}; "
+                    "leave it out, or use attention"
+                )
 
     def _check_positions(self) -> None:
         placements = self.placements
@@ -304,7 +339,9 @@ class ModelConfig(Settings):
     def check_complete(self, *names: str) -> None:
         """Refuse to build a model while one of these fields is open."""
         missing = [name for name in names if getattr(self, name) is None]
-        if self.neighbours is not Geometry.LINE and self.grid is None:
+        gridded = self.neighbours is not Geometry.LINE
+        gridded = gridded or self.interaction is Interaction.CONVOLUTION
+        if gridded and self.grid is None:
             missing.append("grid")
         if missing:
             raise ValueError(

@@ -16,10 +16,11 @@ from depthpde.layers.reaction import Activation
 from depthpde.layers.registry import LayerConfig, LayerKind
 from depthpde.layers.rivals import CANON_WIDTH
 from depthpde.layers.stabilizer import Norm, NormKind
-from depthpde.models.config import ModelConfig, ResolvedPlacement, check_config
+from depthpde.models.config import Interaction, ModelConfig, ResolvedPlacement, check_config
 from depthpde.models.placed import POSITIVE_SCHEMES
 from depthpde.models.position import Option, Position
 from depthpde.operators.boundary import Boundary
+from depthpde.operators.fused_attention import LONGEST, fits_registers
 from depthpde.operators.stability import Scheme
 
 _BYTES = 4
@@ -125,7 +126,12 @@ def _parameters(config: ModelConfig, head: Head) -> Terms:
         tables = ((config.length or 0) + config.prefix) * dim
     return Terms(
         embedding=_entry(config) * dim + tables + config.prefix * dim,
-        interaction=blocks * 4 * (dim * dim + dim),
+        interaction=blocks
+        * {
+            None: 4 * (dim * dim + dim),
+            Interaction.LSTM: 2 * (8 * dim * dim + 8 * dim) + 2 * dim * dim + dim,
+            Interaction.CONVOLUTION: 2 * (9 * dim * dim + dim),
+        }[config.interaction],
         reaction=blocks * (2 * dim * hidden + hidden + dim),
         stabilizer=_norms(config) * dim * (2 if config.stability.kind is NormKind.LAYER else 1),
         placed=sum(
@@ -152,7 +158,13 @@ def _multiply_adds(config: ModelConfig, head: Head, rows: int, sites: int) -> Te
     }
     return Terms(
         embedding=rows * taken_in[InputKind(config.input)],
-        interaction=rows * blocks * (4 * sites * dim**2 + 2 * sites**2 * dim),
+        interaction=rows
+        * blocks
+        * {
+            None: 4 * sites * dim**2 + 2 * sites**2 * dim,
+            Interaction.LSTM: 18 * sites * dim**2,
+            Interaction.CONVOLUTION: 18 * sites * dim**2,
+        }[config.interaction],
         reaction=rows * blocks * 2 * sites * dim * hidden,
         placed=sum(
             count * size * _layer_operations(each.layer, config, sites)
@@ -174,12 +186,21 @@ def _activation_bytes(config: ModelConfig, head: Head, rows: int, sites: int) ->
     if weighted or config.attention_dropout:
         mixed += (4 if weighted else 3) * pairs
     if config.encoding is Encoding.ROTARY:
-        mixed += kept_field + 2 * sites * config.head_dim
+        # torch's own attention keeps a copy of what was turned
+        ours = fits_registers(config.head_dim, sites) and sites <= LONGEST
+        mixed += 2 * sites * config.head_dim + (0 if ours else kept_field)
     bends = 1 if config.activation is Activation.RELU else 2
     return Terms(
         embedding=_embedding_bytes(config, rows, sites),
-        # Each term keeps its own input; a norm keeps the field it reads and its moments.
-        interaction=_BYTES * blocks * (mixed + kept_field),
+        # Each term keeps its own input; a norm keeps the field it reads and its moments. An LSTM
+        # keeps what torch's library works in, about 15 fields each way, and its states.
+        interaction=_BYTES
+        * blocks
+        * {
+            None: mixed + kept_field,
+            Interaction.LSTM: 38 * kept_field,
+            Interaction.CONVOLUTION: 3 * kept_field,
+        }[config.interaction],
         reaction=_BYTES * blocks * (bends * rows * sites * config.hidden_dim + kept_field),
         stabilizer=_stabilizer_bytes(config, rows, sites),
         placed=_BYTES

@@ -6,6 +6,8 @@ that a difference between them is a difference of what is placed.
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor, nn
 
@@ -24,6 +26,7 @@ def initialise(
 
         W ~ N(0, gain² · 2 / (fan_in + fan_out)),    biases 0,    tables ~ N(0, 1 / dim)
 
+    The matrix of each gate of an LSTM is such a W; its forget gates start open, with a bias of 1.
     Layers that are placed start by themselves, without chance. Numbers are drawn on the CPU in
     float32, so they do not depend on the device.
 
@@ -47,11 +50,30 @@ def initialise(
             _draw(module.weight, std, seed, f"{name}.weight")
             if module.bias is not None:
                 nn.init.zeros_(module.bias)
+        elif isinstance(module, nn.Conv2d):
+            scaled = gain if name.rsplit(".", 1)[-1] in _SCALED else 1.0
+            fans = (module.in_channels + module.out_channels) * math.prod(module.kernel_size)
+            _draw(module.weight, scaled * (2.0 / fans) ** 0.5, seed, f"{name}.weight")
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
+        elif isinstance(module, nn.LSTM):
+            _initialise_lstm(module, seed, name)
         elif isinstance(module, nn.Embedding):
             _draw(module.weight, config.dim**-0.5, seed, f"{name}.weight")
     for name, parameter in model.named_parameters():
         if name.rsplit(".", 1)[-1] in ("sites", "front"):
             _draw(parameter, config.dim**-0.5, seed, name)
+
+
+def _initialise_lstm(lstm: nn.LSTM, seed: int, name: str) -> None:
+    for each, parameter in lstm.named_parameters():
+        if each.startswith("weight"):
+            std = (2.0 / (parameter.shape[1] + lstm.hidden_size)) ** 0.5
+            _draw(parameter, std, seed, f"{name}.{each}")
+        else:
+            nn.init.zeros_(parameter)
+    with torch.no_grad():  # input, forget, cell and output gates, one after the other
+        lstm.bias_ih_l0[lstm.hidden_size : 2 * lstm.hidden_size] = 1.0
 
 
 def _draw(parameter: Tensor, std: float, seed: int, name: str) -> None:

@@ -44,14 +44,18 @@ def supports(query: Tensor, key: Tensor, valid_mask: Mask | None, *, causal: boo
     return (
         runs_eagerly(query)
         and query.dtype == key.dtype == torch.float32
-        and head_dim % FLOATS == 0
-        and length >= 2 * FLOATS
+        and fits_registers(head_dim, length)
         and 0 < key.shape[2] <= LONGEST
         and batch > 0
         and not (causal and (valid_mask is not None or length != key.shape[2]))
         # switched off where somebody asks for the plain composite
         and torch.backends.cuda.flash_sdp_enabled()  # type: ignore[no-untyped-call]
     )
+
+
+def fits_registers(head_dim: int, length: int) -> bool:
+    """Tell whether heads of this width and this many queries fill this processor's registers."""
+    return head_dim % FLOATS == 0 and length >= 2 * FLOATS
 
 
 def fused_attention(

@@ -22,6 +22,7 @@ from depthpde.papers.confirmatory import (
     length,
     locality,
     medium,
+    networks,
     noise,
     pathfinder,
     recall,
@@ -62,6 +63,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         recall.EXPERIMENT,
         locality.EXPERIMENT,
         rivals.EXPERIMENT,
+        networks.EXPERIMENT,
     )
 }
 """Name → experiment."""

@@ -91,6 +91,11 @@ class RunConfig(Settings):
                 "`pretraining` must be left out for language tasks and patch inputs, got "
                 f"{self.task} with {self.model.input} input"
             )
+        if self.windows and self.model.interaction is not None:
+            raise ValueError(
+                "`windows` must be left out where nothing attends, got interaction "
+                f"{str(self.model.interaction)!r}; they limit attention"
+            )
         if self.pretraining is not None and self.simulator is not None:
             raise ValueError("`pretraining` must be left out for a simulator; it trains as a whole")
 

@@ -40,6 +40,11 @@ class SimulatedBlock(Block):
                 f"{', '.join(each.position.value for each in config.placements)}: diffusion is a "
                 "term of its equation; use SimulatorConfig(diffusion=…)"
             )
+        if config.interaction is not None:
+            raise ValueError(
+                "`interaction` must be attention in a simulator, got "
+                f"{str(config.interaction)!r}; leave it out"
+            )
         if simulator.projection and self.norm is not Norm.NONE:
             raise ValueError(
                 f"`norm` must be 'none' where the simulator projects, got {str(self.norm)!r}: the "

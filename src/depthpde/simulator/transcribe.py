@@ -49,6 +49,11 @@ def transcribe(
             f"{', '.join(each.position.value for each in config.placements)}; build it without "
             "positions, and give `diffusion`"
         )
+    if config.interaction is not None:
+        raise ValueError(
+            f"`model` must attend, got interaction {str(config.interaction)!r}; its equation is "
+            "another one"
+        )
     if model.training and (config.dropout or config.attention_dropout):
         raise ValueError(
             "`model` must be in evaluation mode where it has dropout; use model.eval()"
