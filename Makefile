@@ -5,8 +5,9 @@ BIN := $(VENV)/bin
 CORE := $(VENV)/.core
 READY := $(VENV)/.ready
 SITE := $(VENV)/.site
-# pip compiles modules one after the other, half of the set-up: here every core does, afterwards. A file that
-# is no Python of this version (a template, a test of a parser) is left as it is.
+# pip compiles modules one after the other, half of the set-up: here every core does, afterwards, for what the
+# demo needs; of what tests and the site need besides, few of 15,000 modules are ever imported, and each is compiled
+# then. A file that is no Python of this version (a template, a test of a parser) is left as it is.
 COMPILE := $(BIN)/python -m compileall -qq -j 0 $(VENV)/lib src || true
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 LOCKED := $(INSTALL) --require-hashes --no-deps
@@ -42,13 +43,11 @@ $(READY): $(CORE)
 	$(PIP) --editable '.[test]'
 	# timm apart from the rest: it would pull a CUDA torchvision
 	$(LOCKED) --target $(VENV)/timm --upgrade --requirement requirements/timm.lock
-	$(COMPILE)
 	@touch $@
 
 # What the site needs besides the core.
 $(SITE): $(CORE)
 	$(PIP) --editable '.[docs]'
-	$(COMPILE)
 	@touch $@
 
 demo: $(CORE)

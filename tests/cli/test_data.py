@@ -168,6 +168,7 @@ def test_all_takes_what_is_there(tmp_path: Path, capsys, monkeypatch) -> None:
     assert [each["task"] for each in output(capsys)["prepared"]] == ["listops-mini"]
 
 
+@pytest.mark.drill
 def test_every_mini_task_is_prepared_from_the_official_files(
     tmp_path: Path, capsys, monkeypatch
 ) -> None:

@@ -167,6 +167,7 @@ FSDP = textwrap.dedent("""
 """)
 
 
+@pytest.mark.drill
 def test_fsdp_over_two_processes_trains_what_one_process_trains(tmp_path):
     calls = [
         subprocess.Popen(

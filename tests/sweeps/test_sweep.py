@@ -281,9 +281,8 @@ def test_two_sweeps_in_one_folder_share_the_work_and_compute_nothing_twice(
     tally("Two sweeps at once in one folder, runs", 8, "none computed twice")
 
 
-@pytest.mark.parametrize(
-    "workers", [0, pytest.param(2, marks=pytest.mark.drill)], ids=["here", "pool"]
-)
+@pytest.mark.drill  # the command's own is tried with every change: tests/cli
+@pytest.mark.parametrize("workers", [0, 2], ids=["here", "pool"])
 def test_ctrl_c_saves_and_the_same_command_goes_on(run, prepared, tmp_path, workers):
     long = {"updates": 200, "checkpoint_every": 200, "evaluate_every": 200}
     runs = seeds(replace(run, training=replace(run.training, **long)), 3)

@@ -127,11 +127,12 @@ def _parameters(config: ModelConfig, head: Head) -> Terms:
     return Terms(
         embedding=_entry(config) * dim + tables + config.prefix * dim,
         interaction=blocks
-        * {
-            None: 4 * (dim * dim + dim),
-            Interaction.LSTM: 2 * (8 * dim * dim + 8 * dim) + 2 * dim * dim + dim,
-            Interaction.CONVOLUTION: 2 * (9 * dim * dim + dim),
-        }[config.interaction],
+        * _mixing(
+            config,
+            attention=4 * (dim * dim + dim),
+            lstm=2 * (8 * dim * dim + 8 * dim) + 2 * dim * dim + dim,
+            convolution=2 * (9 * dim * dim + dim),
+        ),
         reaction=blocks * (2 * dim * hidden + hidden + dim),
         stabilizer=_norms(config) * dim * (2 if config.stability.kind is NormKind.LAYER else 1),
         placed=sum(
@@ -160,11 +161,12 @@ def _multiply_adds(config: ModelConfig, head: Head, rows: int, sites: int) -> Te
         embedding=rows * taken_in[InputKind(config.input)],
         interaction=rows
         * blocks
-        * {
-            None: 4 * sites * dim**2 + 2 * sites**2 * dim,
-            Interaction.LSTM: 18 * sites * dim**2,
-            Interaction.CONVOLUTION: 18 * sites * dim**2,
-        }[config.interaction],
+        * _mixing(
+            config,
+            attention=4 * sites * dim**2 + 2 * sites**2 * dim,
+            lstm=18 * sites * dim**2,
+            convolution=18 * sites * dim**2,
+        ),
         reaction=rows * blocks * 2 * sites * dim * hidden,
         placed=sum(
             count * size * _layer_operations(each.layer, config, sites)
@@ -196,11 +198,9 @@ def _activation_bytes(config: ModelConfig, head: Head, rows: int, sites: int) ->
         # keeps what torch's library works in, about 15 fields each way, and its states.
         interaction=_BYTES
         * blocks
-        * {
-            None: mixed + kept_field,
-            Interaction.LSTM: 38 * kept_field,
-            Interaction.CONVOLUTION: 3 * kept_field,
-        }[config.interaction],
+        * _mixing(
+            config, attention=mixed + kept_field, lstm=38 * kept_field, convolution=3 * kept_field
+        ),
         reaction=_BYTES * blocks * (bends * rows * sites * config.hidden_dim + kept_field),
         stabilizer=_stabilizer_bytes(config, rows, sites),
         placed=_BYTES
@@ -210,6 +210,12 @@ def _activation_bytes(config: ModelConfig, head: Head, rows: int, sites: int) ->
         ),
         head=_BYTES * _head_kept(config, head, rows, kept_field),
     )
+
+
+def _mixing(config: ModelConfig, *, attention: int, lstm: int, convolution: int) -> int:
+    """Return the number that belongs to what mixes the sites of a block."""
+    others = {Interaction.LSTM: lstm, Interaction.CONVOLUTION: convolution}
+    return attention if config.interaction is None else others[Interaction(config.interaction)]
 
 
 def _entry(config: ModelConfig) -> int:

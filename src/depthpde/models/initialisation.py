@@ -70,10 +70,10 @@ def _initialise_lstm(lstm: nn.LSTM, seed: int, name: str) -> None:
         if each.startswith("weight"):
             std = (2.0 / (parameter.shape[1] + lstm.hidden_size)) ** 0.5
             _draw(parameter, std, seed, f"{name}.{each}")
-        else:
+        else:  # of the input, forget, cell and output gates, one after the other
             nn.init.zeros_(parameter)
-    with torch.no_grad():  # input, forget, cell and output gates, one after the other
-        lstm.bias_ih_l0[lstm.hidden_size : 2 * lstm.hidden_size] = 1.0
+            if each.startswith("bias_ih"):
+                nn.init.ones_(parameter.data.chunk(4)[1])
 
 
 def _draw(parameter: Tensor, std: float, seed: int, name: str) -> None:

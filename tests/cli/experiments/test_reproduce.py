@@ -65,6 +65,7 @@ def test_a_grid_is_interrupted_goes_on_and_ends_in_verdicts(cache, tmp_path):
     assert shown == 0
 
 
+@pytest.mark.drill
 def test_an_experiment_of_its_own_is_run_and_its_findings_are_shown_again(tmp_path, capsys):
     words = ["reproduce", "efficiency", "--out", str(tmp_path)]
     assert main([*words, "--scale", "quick", "--seeds", "1"]) == 0

@@ -101,6 +101,7 @@ def _weights(model: Pretrained, states: Tensor, sites: Mask | None) -> list[Tens
     for block, u in zip(model.encoder.blocks, states[:-1], strict=True):
         assert isinstance(block, Block), "every encoder is made of them"
         normed: Field = block.attention_norm(u) if block.norm is Norm.PRE else u
+        assert isinstance(block.attention, Attention), "both systems attend"
         found.append(_attend(block.attention, normed, sites))
     return found
 
