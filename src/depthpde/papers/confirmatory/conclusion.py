@@ -18,7 +18,7 @@ from depthpde.papers.claims import (
     in_order,
     undecided,
 )
-from depthpde.papers.confirmatory.noise_scores import corrupted_scores, reading_scores
+from depthpde.papers.confirmatory.readings import corrupted_scores, reading_scores, reading_tables
 from depthpde.papers.experiment import Case, Conclude, Conclusion
 from depthpde.papers.extra_tables import extra_tables
 from depthpde.records.contrasts import difference, interaction
@@ -69,7 +69,8 @@ def by_protocol(protocol: StudyProtocol) -> Conclude:
             return Conclusion(claims=claims, notes=notes)
         seen = at_seeds(kept, protocol.seeds_of(look))
         judged = [_at_look(_judge(seen, each), look) for each in protocol.contrasts]
-        return Conclusion(claims=in_order(judged), tables=extra_tables(seen), notes=notes)
+        tables = reading_tables(seen) | extra_tables(seen)
+        return Conclusion(claims=in_order(judged), tables=tables, notes=notes)
 
     return conclude
 

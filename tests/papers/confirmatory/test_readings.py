@@ -1,0 +1,80 @@
+"""The level of a task is where its baseline has lost half of what it knows; all are shown."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from depthpde.papers.confirmatory.readings import (
+    TITLES,
+    corrupted_scores,
+    half_levels,
+    reading_tables,
+)
+from papers.invented import evidence
+
+CURVES = {"baseline": {"0.01": 48.0, "0.1": 29.0, "0.3": 11.0}, "wide": {"0.01": 50.0, "0.1": 41.0}}
+
+
+def under_noise(curves=CURVES):
+    found = evidence({"wide": 2.0}, seeds=6)
+    runs = {
+        cell: {
+            seed: replace(
+                run,
+                result=dict(run.result)
+                | {"corrupted": curves[cell[1]], "trivial": {"majority": 10.0}},
+            )
+            for seed, run in each.items()
+        }
+        for cell, each in found.runs.items()
+    }
+    return replace(found, runs=runs)
+
+
+def test_half_of_the_knowledge_above_chance_sets_the_level():
+    # clean is about 50 and chance 10: half is about 30, first reached at 0.1
+    assert half_levels(under_noise()) == {"text-mini": "0.1", "image-mini": "0.1"}
+    flat = CURVES | {"baseline": {"0.01": 49.0, "0.1": 48.0}}
+    assert set(half_levels(under_noise(flat)).values()) == {"0.1"}, "else the highest"
+
+
+def test_scores_are_those_of_every_run_at_that_level():
+    found = corrupted_scores(under_noise())
+    assert found["baseline"]["text-mini"] == dict.fromkeys(range(6), 29.0)
+    assert found["wide"]["image-mini"] == dict.fromkeys(range(6), 41.0)
+
+
+def test_runs_that_were_read_clean_alone_have_no_scores():
+    assert corrupted_scores(evidence({"wide": 2.0})) == {}
+    part = CURVES | {"wide": {"0.01": 50.0}}
+    assert "wide" not in corrupted_scores(under_noise(part))
+
+
+def test_every_level_of_every_reading_is_shown_beside_what_was_reached_as_trained():
+    found = reading_tables(under_noise())
+    assert list(found) == [TITLES["corrupted"]]
+    rows = {(row["variant"], row["task"]): row for row in found[TITLES["corrupted"]]}
+    assert len(rows) == 4
+    wide = rows["wide", "Text"]
+    assert wide["level: accuracy"] == "0.01: 50.0 · 0.1: 41.0"
+    assert wide["n"] == "6"
+    assert float(wide["as trained"]) > float(rows["baseline", "Text"]["as trained"])
+
+
+def test_levels_stand_by_their_numbers_and_those_that_a_run_lacks_are_left_out():
+    found = evidence({"wide": 2.0}, seeds=2)
+    read = [{"text/512": 55.0, "text/2048": 51.0, "text/1024": 53.0}, {"text/512": 57.0}]
+    cell = ("text-mini", "baseline")
+    runs = {
+        seed: replace(run, result=dict(run.result) | {"transferred": read[seed]})
+        for seed, run in found.runs[cell].items()
+    }
+    (row,) = reading_tables(replace(found, runs={cell: runs}))[TITLES["transferred"]]
+    assert row["level: accuracy"] == "text/512: 56.0"
+    whole = {0: runs[0]}
+    (row,) = reading_tables(replace(found, runs={cell: whole}))[TITLES["transferred"]]
+    assert row["level: accuracy"] == "text/512: 55.0 · text/1024: 53.0 · text/2048: 51.0"
+
+
+def test_runs_that_were_read_once_have_no_table():
+    assert reading_tables(evidence({"wide": 2.0})) == {}
