@@ -48,6 +48,10 @@ LAYERS: dict[str, tuple[Callable[[int], torch.nn.Module], dict[torch.dtype, Bars
         dp.MultiscaleDiffusion,
         {torch.float32: (6.0, 16.0), torch.bfloat16: (10.0, 25.0)},
     ),
+    "MultiscaleDiffusion, gated": (
+        lambda dim: dp.MultiscaleDiffusion(dim, gated=True),
+        {torch.float32: (None, None), torch.bfloat16: (None, None)},
+    ),
     "LearnedStencil": (
         dp.LearnedStencil,
         {torch.float32: (6.0, 16.0), torch.bfloat16: (10.0, 25.0)},
