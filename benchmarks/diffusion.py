@@ -199,6 +199,8 @@ def layer_rows(shape: tuple[int, int, int], dtype: torch.dtype, judged: bool) ->
     rows = []
     for what, (build, bars) in LAYERS.items():
         layer = build(shape[2])
+        if getattr(layer, "gate", None) is not None:  # it reads the field, in the field's precision
+            layer.to(dtype)
         forward, both = bars[dtype] if judged else (None, None)
         with torch.no_grad():
             alone = ratio(lambda layer=layer: layer(u), u.clone, 30)
