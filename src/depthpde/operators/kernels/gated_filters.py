@@ -30,7 +30,6 @@ from depthpde.operators.kernels.filters import (
 from depthpde.operators.kernels.lanes import (
     aligned,
     fma,
-    get,
     load,
     minus,
     plus,
@@ -121,22 +120,17 @@ def _take_shares(weights, s, scales, start, rows, low, high, kind, shares):  # t
 
 
 @inline
-def _add_first(g, taps, weights, b, length, low, high, out):  # type: ignore[no-untyped-def]
-    """Add what the copies of a piece's first site, before its wall, were read for: causal taps.
+def _add_first(scaled, taps, tap, skip, past, mixed):  # type: ignore[no-untyped-def]
+    """Add to the first site of a piece what its copies before the wall were read for.
 
-    Σ_s Σ_m w_{m,s} g_m Σ_{t < past − m} a_{s,t}        m sites behind the first
+    Σ_m (w g)_m Σ_{t < past − m} a_t        causal taps, m sites behind the first
     """
-    scales, past, dim = taps.shape[0], taps.shape[1] - 1, taps.shape[2]
-    for d in range(dim):
-        at = (b * length + low) * dim + d
-        found = get(out, at)
-        for m in range(min(past, high - low)):
-            slope = get(g, at + m * dim)
-            for s in range(scales):
-                share = weights[(b * length + low + m) * scales + s]
-                for t in range(past - m):
-                    found += taps[s, t, d] * (share * slope)
-        put(out, at, found)
+    w, found = width(scaled), load(mixed, 0)
+    for m in range(past):
+        row = load(scaled, m * w)
+        for t in range(skip, past - m):
+            found = fma(load(taps, tap + t * w), row, found)
+    store(mixed, 0, found)
 
 
 @kernel
@@ -207,11 +201,11 @@ def gated_adjoint(  # type: ignore[no-untyped-def]
                     for m in range(n):
                         gap = minus(load(one, m * w), load(scaled, (before + m) * w))
                         store(mixed, m * w, plus(load(mixed, m * w), gap))
+                    if kind == REPEAT and i <= low:
+                        _add_first(scaled, mine, tap, skip, past, mixed)
                     to = s * groups * (dim + w) + d * groups
                     correlate(scaled, before, field, skip, reach, n, sums, to)
                 _put_rows(mixed, n, out, at, dim, count)
-            if kind == REPEAT and i <= low:
-                _add_first(g, taps, weights, b, length, low, high, out)
             i += n
         for s in range(scales):
             skip, reach = _span(s, num_taps, reaches, past)
