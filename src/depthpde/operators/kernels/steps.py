@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from depthpde.operators.kernels.compilation import inline, kernel
 from depthpde.operators.kernels.lanes import (
+    REGISTER,
     aligned,
     fma,
     get,
@@ -28,6 +29,7 @@ from depthpde.operators.kernels.walls import open_run, row_of, sides
 
 FLAT = 2048  # numbers in one run of open sites
 WALK = 16  # sites that a register's width of features passes in one go
+WHOLE_LINES = REGISTER == 64
 SYMMETRIC, UPWIND, DOWNWIND = (1, 1), (1, 0), (0, 1)
 
 
@@ -41,9 +43,11 @@ def step(  # type: ignore[no-untyped-def]
     """
     _, length, dim = shape
     tiles, summing = (length + tile - 1) // tile, partial.shape[0] > 0
-    # To load each number once pays where there is more to do than to wait for memory: for sums,
-    # and where numbers are converted. Else one straight stream is faster.
-    near = c == k and dilation == 1 and dim % width(g) == 0 and (summing or g.itemsize == 2)
+    # To load each number once pays where there is more to do than to wait for memory, for sums and
+    # where numbers are converted, if a register is as wide as a cache line: narrower ones would
+    # come by every line twice. Else one straight stream is faster.
+    near = WHOLE_LINES and c == k and dilation == 1 and dim % width(g) == 0
+    near = near and (summing or g.itemsize == 2)
     longest = max(1, min(WALK, FLAT // dim) if near else FLAT // dim)
     # A step to one side is the symmetric one with the same neighbour twice and half the ratio:
     # r/2 ((y − x) − (x − y)) = r (y − x), to the bit.
