@@ -210,11 +210,12 @@ def test_decoding_runs_once_for_all_its_steps():
     model.register_forward_pre_hook(
         lambda module, args, named: calls.append(named.get("past_key_values")), with_kwargs=True
     )
-    report = audit(model, ids(), questions=["cache"])
-    assert report.answers[0].trials == 4, "three single tokens and a chunk"
-    assert report.answers[0].verdict is Isolation.ISOLATED
+    (answer,) = audit(model, ids(), questions=["cache"]).answers
+    assert answer.trials == 4, "three single tokens and a chunk"
+    assert answer.verdict is Isolation.ISOLATED
     decoded = [each for each in calls if each is not None]
-    assert len(decoded) == 3 + 1, "each token once, and the chunk"
+    # each token once, and the chunk; all once more in float64 where this processor's bits differ
+    assert len(decoded) == (3 + 1) * (1 if answer.size_float64 is None else 2)
 
 
 def test_a_wrapper_that_gives_a_loss_names_the_part_that_takes_the_cache():
