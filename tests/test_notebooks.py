@@ -28,7 +28,13 @@ def outputs_of(notebook: Any) -> list[tuple[str, str]]:
     return found
 
 
-@pytest.mark.parametrize("name", sorted(NOTEBOOKS))
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(each, marks=[] if each == "first_look" else [pytest.mark.drill])
+        for each in sorted(NOTEBOOKS)
+    ],
+)
 def test_a_notebook_runs_in_a_kernel(name, tmp_path, monkeypatch):
     jupytext = pytest.importorskip("jupytext", reason="jupytext is not installed")
     nbclient = pytest.importorskip("nbclient", reason="nbclient is not installed")

@@ -258,7 +258,14 @@ def test_saves_loads_copies_and_describes_itself(name):
     assert "6" in repr(layer)
 
 
-@pytest.mark.parametrize("name", ["diffusion", "adaptive", "multiscale", "gated"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "diffusion",
+        "adaptive",
+        *(pytest.param(n, marks=pytest.mark.drill) for n in ("multiscale", "gated")),
+    ],
+)
 def test_compiles_as_one_graph_and_trains_in_half_precision(name):
     layer, u = LAYERS[name]().float(), field().float()
     compiled = torch.compile(layer, fullgraph=True)

@@ -49,6 +49,7 @@ def test_half_precision_learns_too_and_leaves_the_weights_whole(split, validatio
     assert {each.dtype for each in model.parameters()} == {torch.float32}
 
 
+@pytest.mark.drill
 def test_compiled_passes_give_the_same_losses_and_checkpoints_of_the_same_names(tmp_path, split):
     settings = {"updates": 6, "log_every": 1, "warmup": 2}
     plain = train(make_model(dropout=0.0), split, make_config(**settings), folder=tmp_path / "no")

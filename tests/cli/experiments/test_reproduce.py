@@ -80,6 +80,7 @@ def test_an_experiment_of_its_own_is_run_and_its_findings_are_shown_again(tmp_pa
     assert "`scale` must be 'quick', that of" in capsys.readouterr().err
 
 
+@pytest.mark.drill
 def test_an_experiment_of_paper_b_is_judged_by_what_is_recorded(
     cache, tmp_path, capsys, monkeypatch
 ):

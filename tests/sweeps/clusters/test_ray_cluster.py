@@ -120,6 +120,7 @@ def test_a_record_travels_where_no_folder_is_shared(nodes, run, prepared, tmp_pa
     assert read_record(tmp_path / "results" / "runs" / broken.id).state is State.FAILED
 
 
+@pytest.mark.drill
 def test_late_news_of_a_run_that_has_ended_changes_nothing(nodes, run, prepared, tmp_path):
     cluster, _ = nodes
     place = RayCluster(Folders(tmp_path, None, prepared), cluster.address)
@@ -135,6 +136,7 @@ def test_late_news_of_a_run_that_has_ended_changes_nothing(nodes, run, prepared,
     assert ended.read_text() == '{"state": "failed"}'
 
 
+@pytest.mark.drill
 def test_stop_makes_runs_on_the_cluster_save(nodes, run, prepared, tmp_path):
     cluster, _ = nodes
     long = replace(run, training=replace(run.training, updates=10**6, evaluate_every=10**6))
