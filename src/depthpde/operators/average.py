@@ -31,18 +31,17 @@ from depthpde.operators.kernels.compilation import inline, kernel
 from depthpde.operators.kernels.lanes import (
     aligned,
     fma,
-    get,
     load,
     minus,
     over,
     plus,
-    put,
     show,
     spread,
     store,
     times,
     width,
 )
+from depthpde.operators.kernels.rows import bring, send
 from depthpde.operators.kernels.threads import edge_array, launch
 from depthpde.operators.kernels.walls import is_open, row_of
 from depthpde.operators.stability import Scheme
@@ -97,26 +96,6 @@ def _doubled(u: Field, memory: PerEdge, edges: Edges | None) -> Field:
 
 
 @inline
-def _bring(u, at, n, line):  # type: ignore[no-untyped-def]
-    """Bring n features of one site into a line, in the precision of computation."""
-    lanes = width(line)
-    for d in range(0, n - lanes + 1, lanes):
-        store(line, d, load(u, at + d))
-    for d in range(n - n % lanes, n):
-        line[d] = get(u, at + d)
-
-
-@inline
-def _send(line, out, at, n):  # type: ignore[no-untyped-def]
-    """Store n features of a line, rounded once."""
-    lanes = width(line)
-    for d in range(0, n - lanes + 1, lanes):
-        store(out, at + d, load(line, d))
-    for d in range(n - n % lanes, n):
-        put(out, at + d, line[d])
-
-
-@inline
 def _copy(source, at, out, to):  # type: ignore[no-untyped-def]
     """Copy one line."""
     for d in range(0, BLOCK, width(out)):
@@ -149,21 +128,21 @@ def average(u, memory, edges, out, shape, both, first, last):  # type: ignore[no
         for d in range(BLOCK):
             q[d] = memory[b if memory.shape[0] > 1 else 0, 0, skip + d] if d < n else half
         for i in range(length):
-            _bring(u, base + i * dim, n, line)
+            bring(u, base + i * dim, n, line, 0)
             _advance(line, q, s, c, i > 0 and is_open(edges, row, i - 1))
             for d in range(0, BLOCK, width(q)):
                 store(line, d, over(load(s, d), load(c, d)))
             if both:
                 _copy(line, 0, past, i * BLOCK)
             else:
-                _send(line, out, base + i * dim, n)
+                send(line, out, base + i * dim, n)
         for i in range(length - 1 if both else -1, -1, -1):
-            _bring(u, base + i * dim, n, line)
+            bring(u, base + i * dim, n, line, 0)
             _advance(line, q, s, c, i + 1 < length and is_open(edges, row, i))
             for d in range(0, BLOCK, width(q)):
                 pair = plus(load(past, i * BLOCK + d), over(load(s, d), load(c, d)))
                 store(line, d, times(spread(q, half), pair))
-            _send(line, out, base + i * dim, n)
+            send(line, out, base + i * dim, n)
 
 
 @inline
@@ -208,7 +187,7 @@ def average_adjoint(  # type: ignore[no-untyped-def]
             q[d] = memory[b if memory.shape[0] > 1 else 0, 0, skip + d] if d < n else part
         sums[:] = 0
         for i in range(length):
-            _bring(u, base + i * dim, n, line)
+            bring(u, base + i * dim, n, line, 0)
             _advance(line, q, s, c, i > 0 and is_open(edges, row, i - 1))
             _copy(s, 0, total, i * BLOCK)
             _copy(c, 0, count, i * BLOCK)
@@ -216,13 +195,13 @@ def average_adjoint(  # type: ignore[no-untyped-def]
             here, at = i * BLOCK, base + i * dim
             ahead = i + 1 < length and is_open(edges, row, i)
             behind = i > 0 and is_open(edges, row, i - 1)
-            _bring(g, at, n, line)
+            bring(g, at, n, line, 0)
             _pull(line, q, p, e, sums, total, count, here, here - BLOCK, part, ahead, behind)
             if not both:
-                _send(p, out, at, n)
+                send(p, out, at, n)
                 continue
             _copy(p, 0, from_past, here)
-            _bring(u, at, n, line)
+            bring(u, at, n, line, 0)
             _advance(line, q, s, c, ahead)  # the other direction's sums take their place
             _copy(s, 0, total, here)
             _copy(c, 0, count, here)
@@ -230,11 +209,11 @@ def average_adjoint(  # type: ignore[no-untyped-def]
             here, at = i * BLOCK, base + i * dim
             ahead = i + 1 < length and is_open(edges, row, i)
             behind = i > 0 and is_open(edges, row, i - 1)
-            _bring(g, at, n, line)
+            bring(g, at, n, line, 0)
             _pull(line, q, p, e, sums, total, count, here, here + BLOCK, part, behind, ahead)
             for d in range(0, BLOCK, width(q)):
                 store(line, d, plus(load(p, d), load(from_past, here + d)))
-            _send(line, out, at, n)
+            send(line, out, at, n)
         for d in range(n):
             partial[b, skip + d] = sums[d]
 

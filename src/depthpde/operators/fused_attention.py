@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from depthpde.operators.diffusion.operator import runs_eagerly
+from depthpde.operators.diffusion.operator import apply_plainly, runs_eagerly
 from depthpde.operators.interaction import attention_weights
 from depthpde.operators.kernels.attention import attend, attend_adjoint
 from depthpde.operators.kernels.lanes import FLOATS
@@ -67,7 +67,8 @@ def fused_attention(
 
     A sequence of nothing but padding sees all of it. Arguments as of `supports`, where it says so.
     """
-    return _Attend.apply(query, key, value, valid_mask, causal)  # type: ignore[no-untyped-call]
+    mixed: Tensor = apply_plainly(_Attend, query, key, value, valid_mask, causal)
+    return mixed
 
 
 class _Attend(torch.autograd.Function):

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from depthpde.operators.diffusion.operator import runs_eagerly
+from depthpde.operators.diffusion.operator import apply_plainly, runs_eagerly
 from depthpde.operators.kernels.gelu import gelu_rows, gelu_rows_adjoint
 from depthpde.operators.kernels.lanes import FLOATS
 from depthpde.operators.kernels.threads import SMALL, TASKS, launch
@@ -45,7 +45,8 @@ def linear_gelu(u: Field, weight: Tensor, bias: Tensor) -> Field:
         weight: [outer, inner].
         bias: [outer].
     """
-    return _LinearGelu.apply(u, weight, bias)  # type: ignore[no-untyped-call]
+    out: Field = apply_plainly(_LinearGelu, u, weight, bias)
+    return out
 
 
 class _LinearGelu(torch.autograd.Function):

@@ -10,8 +10,9 @@ Adjoint, from u alone, with c = 1 (upwind: 0):
     ∂u_i = g_i + F_{i+½} − F_{i−½}    ∂w_d = Σ_e h_e (u_j,d − u_i,d)²    ∂ρ = −Σ_e e^{−q_e} p_e
 
 ρ and w travel together, as one row [1, 1, 1 + dim]. Cost: one read and one write forward, two reads
-and one write backward; the conductances are never stored. An edge whose q is beyond every number
-is closed: nothing passes it, in value or gradient.
+and one write backward; the conductances are never stored. The differences of an edge are worked out
+once, for its conductance and for the two sites that exchange through it. An edge whose q is beyond
+every number is closed: nothing passes it, in value or gradient.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from depthpde.operators.diffusion.problem import (
 from depthpde.operators.kernels.compilation import inline, kernel
 from depthpde.operators.kernels.lanes import (
     aligned,
+    fetch,
     fma,
     get,
     load,
@@ -48,6 +50,7 @@ from depthpde.operators.kernels.lanes import (
     width,
     zeros,
 )
+from depthpde.operators.kernels.rows import AHEAD
 from depthpde.operators.kernels.threads import edge_array, launch, tile_length
 from depthpde.operators.kernels.walls import is_open, row_of
 from depthpde.operators.laplacian import difference, divergence
@@ -56,29 +59,42 @@ from depthpde.shapes import Edges, Field
 
 
 @inline
-def _distance(u, at, dim, w):  # type: ignore[no-untyped-def]
-    """Give q of the edge from the site at `at` to the next."""
+def _leave_edge(u, at, dim, w, gaps, to):  # type: ignore[no-untyped-def]
+    """Write u_j − u_i of the edge from the site at `at` to the next, and give its q."""
     lanes, sums, q = width(u), zeros(u), w[0] * 0
     for d in range(0, dim - lanes + 1, lanes):
+        fetch(u, at + d + AHEAD)
         gap = minus(load(u, at + dim + d), load(u, at + d))
+        store(gaps, to + d, gap)
         sums = fma(times(load(w, d), gap), gap, sums)
     for d in range(dim - dim % lanes, dim):
         gap = get(u, at + dim + d) - get(u, at + d)
+        gaps[to + d] = gap
         q += w[d] * gap * gap
     return q + total(sums)
 
 
 @inline
-def _product(g, u, at, dim, c):  # type: ignore[no-untyped-def]
-    """Give p of the edge from the site at `at` to the next."""
-    lanes, sums, p, much = width(u), zeros(u), c * 0, spread(u, c)
+def _leave_slopes(g, at, dim, c, gaps, slopes, to):  # type: ignore[no-untyped-def]
+    """Write g_j − c g_i of the edge from the site at `at` to the next, and give its p."""
+    lanes, sums, p, much = width(g), zeros(g), c * 0, spread(g, c)
     for d in range(0, dim - lanes + 1, lanes):
-        gap = minus(load(u, at + dim + d), load(u, at + d))
-        sums = fma(minus(load(g, at + dim + d), times(much, load(g, at + d))), gap, sums)
+        fetch(g, at + d + AHEAD)
+        slope = minus(load(g, at + dim + d), times(much, load(g, at + d)))
+        store(slopes, to + d, slope)
+        sums = fma(slope, load(gaps, to + d), sums)
     for d in range(dim - dim % lanes, dim):
-        gap = get(u, at + dim + d) - get(u, at + d)
-        p += (get(g, at + dim + d) - c * get(g, at + d)) * gap
+        slope = get(g, at + dim + d) - c * get(g, at + d)
+        slopes[to + d] = slope
+        p += slope * gaps[to + d]
     return p + total(sums)
+
+
+@inline
+def _close(rows, to, dim):  # type: ignore[no-untyped-def]
+    """Forget what was written of an edge: nothing passes it, and it may be no number."""
+    for d in range(to, to + dim):
+        rows[d] = 0
 
 
 @inline
@@ -95,36 +111,36 @@ def step(u, params, edges, out, shape, k, tile, first, last):  # type: ignore[no
     """Take one step; k = 0 makes it upwind."""
     _, length, dim = shape
     tiles, lanes, zero = (length + tile - 1) // tile, width(u), k * 0
-    w = aligned(dim, params)
+    w, gaps = aligned(dim, params), aligned(2 * dim, params)  # of the edges ahead and behind
     for task in range(first, last):
         b, start = task // tiles, task % tiles * tile
         row, base, ratio = row_of(edges, b), b * length * dim, _take(params, b, w)
-        down = zero  # the ratio of the edge behind, 0 if it is cut
+        down, behind = zero, 0  # the ratio of the edge behind, 0 if nothing passes it
         if start > 0 and is_open(edges, row, start - 1):
-            down = ratio * math.exp(-_distance(u, base + (start - 1) * dim, dim, w))
+            down = ratio * math.exp(-_leave_edge(u, base + (start - 1) * dim, dim, w, gaps, behind))
+        if not down > 0:
+            _close(gaps, behind, dim)
         for i in range(start, min(length, start + tile)):
-            at, up = base + i * dim, zero
+            at, up, ahead = base + i * dim, zero, dim - behind
             if i + 1 < length and is_open(edges, row, i):
-                up = ratio * math.exp(-_distance(u, at, dim, w))
-            # a cut edge may lead to what is no number: the site itself stands for it
-            low = at - dim if down > 0 else at
-            high = at + dim if up > 0 and k > 0 else at
-            if low == high:  # nothing reaches this site, so even infinity stays what it is
+                up = ratio * math.exp(-_leave_edge(u, at, dim, w, gaps, ahead))
+            if not up > 0:
+                _close(gaps, ahead, dim)
+            if not (down > 0 or (up > 0 and k > 0)):
+                # nothing reaches this site, so even infinity stays what it is
                 for d in range(at, at + dim):
                     put(out, d, get(u, d))
-                down = up
+                down, behind = up, ahead
                 continue
-            ups, downs = spread(u, up), spread(u, down)
+            ups, downs = spread(u, k * up), spread(u, down)
             for d in range(0, dim - lanes + 1, lanes):
-                x = load(u, at + d)
-                gain = times(ups, minus(load(u, high + d), x))
-                loss = times(downs, minus(x, load(u, low + d)))
-                store(out, at + d, plus(x, minus(gain, loss)))
+                fetch(out, at + d + AHEAD)
+                gain, loss = times(ups, load(gaps, ahead + d)), times(downs, load(gaps, behind + d))
+                store(out, at + d, plus(load(u, at + d), minus(gain, loss)))
             for d in range(dim - dim % lanes, dim):
-                x = get(u, at + d)
-                change = up * (get(u, high + d) - x) - down * (x - get(u, low + d))
-                put(out, at + d, x + change)
-            down = up
+                change = k * up * gaps[ahead + d] - down * gaps[behind + d]
+                put(out, at + d, get(u, at + d) + change)
+            down, behind = up, ahead
 
 
 @kernel
@@ -132,52 +148,57 @@ def step_adjoint(g, u, params, edges, out, partial, shape, c, tile, first, last)
     """Give the gradient of the field, and of ρ and w summed over each tile."""
     _, length, dim = shape
     tiles, lanes, zero = (length + tile - 1) // tile, width(u), c * 0
-    w, sums, much = aligned(dim, params), aligned(dim, params), spread(u, c)
+    w, sums = aligned(dim, params), aligned(dim, params)
+    gaps, slopes = aligned(2 * dim, params), aligned(2 * dim, params)
     for task in range(first, last):
         b, start = task // tiles, task % tiles * tile
         row, base, ratio = row_of(edges, b), b * length * dim, _take(params, b, w)
         sums[:] = 0
-        by_ratio, down, pull = zero, zero, zero  # r and 2h of the edge behind
+        by_ratio, down, pull, behind = zero, zero, zero, 0  # r and 2h of the edge behind
         if start > 0 and is_open(edges, row, start - 1):
             at = base + (start - 1) * dim
-            down = ratio * math.exp(-_distance(u, at, dim, w))
-            pull = 2 * down * _product(g, u, at, dim, c) if down > 0 else zero
+            down = ratio * math.exp(-_leave_edge(u, at, dim, w, gaps, behind))
+            p = _leave_slopes(g, at, dim, c, gaps, slopes, behind)
+            pull = 2 * down * p if down > 0 else zero
+        if not (down > 0 or pull != 0):
+            _close(gaps, behind, dim)
+            _close(slopes, behind, dim)
         for i in range(start, min(length, start + tile)):
-            at, up, push = base + i * dim, zero, zero
+            at, up, push, ahead = base + i * dim, zero, zero, dim - behind
             if i + 1 < length and is_open(edges, row, i):
-                share = math.exp(-_distance(u, at, dim, w))
+                share = math.exp(-_leave_edge(u, at, dim, w, gaps, ahead))
+                p = _leave_slopes(g, at, dim, c, gaps, slopes, ahead)
                 up = ratio * share
                 if share > 0:
-                    p = _product(g, u, at, dim, c)
                     by_ratio -= share * p
                     push = 2 * up * p
-            opened = i + 1 < length and is_open(edges, row, i) and (up > 0 or push != 0)
-            behind = down > 0 or pull != 0
-            low, high = at - dim if behind else at, at + dim if opened else at
-            if low == high:  # F = 0 on both sides, whatever stands beyond them
+            opened, behind_open = up > 0 or push != 0, down > 0 or pull != 0
+            if not opened:
+                _close(gaps, ahead, dim)
+                _close(slopes, ahead, dim)
+            if not (opened or behind_open):  # F = 0 on both sides, whatever stands beyond them
                 for d in range(at, at + dim):
                     put(out, d, get(g, d))
-                down, pull = up, push
+                down, pull, behind = up, push, ahead
                 continue
             ups, downs = spread(u, up), spread(u, down)
             pushes, pulls, half = spread(u, push), spread(u, pull), spread(u, push / 2)
             for d in range(0, dim - lanes + 1, lanes):
-                x, y, weight = load(u, at + d), load(g, at + d), load(w, d)
-                gap = minus(load(u, high + d), x)
-                ahead = times(ups, minus(load(g, high + d), times(much, y)))
-                ahead = minus(ahead, times(pushes, times(weight, gap)))
-                rear = times(downs, minus(y, times(much, load(g, low + d))))
-                rear = minus(rear, times(pulls, times(weight, minus(x, load(u, low + d)))))
-                store(out, at + d, plus(y, minus(ahead, rear)))
+                fetch(out, at + d + AHEAD)
+                weight, gap = load(w, d), load(gaps, ahead + d)
+                front = times(ups, load(slopes, ahead + d))
+                front = minus(front, times(pushes, times(weight, gap)))
+                rear = times(downs, load(slopes, behind + d))
+                rear = minus(rear, times(pulls, times(weight, load(gaps, behind + d))))
+                store(out, at + d, plus(load(g, at + d), minus(front, rear)))
                 store(sums, d, fma(times(half, gap), gap, load(sums, d)))
             for d in range(dim - dim % lanes, dim):
-                x, y, weight = get(u, at + d), get(g, at + d), w[d]
-                gap = get(u, high + d) - x
-                ahead = up * (get(g, high + d) - c * y) - push * (weight * gap)
-                rear = down * (y - c * get(g, low + d)) - pull * (weight * (x - get(u, low + d)))
-                put(out, at + d, y + (ahead - rear))
+                gap = gaps[ahead + d]
+                front = up * slopes[ahead + d] - push * (w[d] * gap)
+                rear = down * slopes[behind + d] - pull * (w[d] * gaps[behind + d])
+                put(out, at + d, get(g, at + d) + (front - rear))
                 sums[d] += push / 2 * gap * gap
-            down, pull = up, push
+            down, pull, behind = up, push, ahead
         partial[task, 0] = by_ratio
         for d in range(dim):
             partial[task, 1 + d] = sums[d]

@@ -29,6 +29,7 @@ from depthpde.operators.diffusion.problem import (
 from depthpde.operators.kernels.compilation import inline, kernel
 from depthpde.operators.kernels.lanes import (
     aligned,
+    fetch,
     fma,
     get,
     load,
@@ -40,6 +41,7 @@ from depthpde.operators.kernels.lanes import (
     width,
     zeros,
 )
+from depthpde.operators.kernels.rows import AHEAD
 from depthpde.operators.kernels.threads import edge_array, launch
 from depthpde.operators.kernels.walls import row_of
 from depthpde.operators.laplacian import incidence_matrix, laplacian_2d
@@ -226,6 +228,10 @@ def _site(g, u, out, r, sums, at, dim, down, near, summing):  # type: ignore[no-
     lanes = width(g)
     if near[0] and near[1] and near[2] and near[3]:
         for d in range(at, at + dim - lanes + 1, lanes):
+            fetch(g, d + down + AHEAD)
+            fetch(out, d + AHEAD)
+            if summing:
+                fetch(u, d + AHEAD)
             x = load(g, d)
             row = minus(minus(load(g, d + dim), x), minus(x, load(g, d - dim)))
             column = minus(minus(load(g, d + down), x), minus(x, load(g, d - down)))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from depthpde.operators.diffusion import dispatch, fused
-from depthpde.operators.diffusion.operator import is_plain_call
+from depthpde.operators.diffusion.operator import apply_plainly, is_plain_call
 from depthpde.operators.diffusion.problem import Problem, accumulation_dtype, without_grad
 from depthpde.operators.stability import ratio_from_free, ratio_from_projection
 from depthpde.shapes import Edges, Field
@@ -40,7 +40,8 @@ def evolve_free(
     if not _is_short(u, theta, problem):
         return dispatch.evolve(u, _ratio(theta, bound, projected), edges, problem)
     if torch.is_grad_enabled() and (u.requires_grad or theta.requires_grad):
-        return _Step.apply(u, theta, edges, bound, problem, projected)  # type: ignore[no-untyped-call]
+        field: Tensor = apply_plainly(_Step, u, theta, edges, bound, problem, projected)
+        return field
     share = _share(theta, bound, projected)
     return fused.step_once(u, share if projected else bound * share, edges, problem)
 
@@ -97,7 +98,9 @@ class _Step(torch.autograd.Function):
         grad = without_grad(grads[0])
         grad_u, sums = fused.adjoint_once(grad, u.detach(), ratio, edges, problem)
         if not projected:
-            sums = sums * bound * (1 - share) * share
+            sums *= bound
+            sums *= 1 - share
+            sums *= share
         return grad_u, torch.from_numpy(sums), None, None, None, None
 
 

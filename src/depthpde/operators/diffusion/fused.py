@@ -122,7 +122,7 @@ def adjoint_once(
     partial = np.empty((_tasks(u), u.shape[2]), ratio.dtype)
     field, grad = u.contiguous(), g.contiguous()
     out = _step(grad, field, ratio[None, None], edges, problem, kind, u.dtype, partial)
-    sums = partial.sum(axis=0)
+    sums = partial[0] if len(partial) == 1 else np.add.reduce(partial, axis=0)
     return out, sums if len(ratio) == len(sums) else sums.sum(keepdims=True)
 
 

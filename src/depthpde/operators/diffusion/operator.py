@@ -90,7 +90,8 @@ def build(
                 return composite(u, ratio, edges, problem)
             return forward(u, ratio, edges, *_unpack(problem))
         if torch.is_grad_enabled() and (u.requires_grad or ratio.requires_grad):
-            return Eager.apply(u, ratio, edges, problem, path)  # type: ignore[no-untyped-call]
+            field: Tensor = apply_plainly(Eager, u, ratio, edges, problem, path)
+            return field
         return _fresh(evolve(u, ratio, edges, problem), u)
 
     return call
@@ -126,6 +127,15 @@ class Eager(torch.autograd.Function):
         else:
             found = ctx.path.adjoint(grads[0], u, ratio, edges, ctx.problem)
         return (*found, None, None, None)
+
+
+def apply_plainly(node: type[torch.autograd.Function], *args: Any) -> Any:
+    """Apply a node of autograd where nothing but autograd looks on.
+
+    `Function.apply` first looks for torch's transforms and for tensors that they left behind, which
+    takes as long as all else that a node costs; whoever calls this has looked already.
+    """
+    return super(torch.autograd.Function, node).apply(*args)  # type: ignore[misc]
 
 
 def is_plain_call() -> bool:

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from depthpde.operators.kernels.compilation import inline, kernel
 from depthpde.operators.kernels.lanes import (
-    REGISTER,
     aligned,
+    fetch,
     fma,
     get,
     load,
@@ -25,11 +25,10 @@ from depthpde.operators.kernels.lanes import (
     store,
     width,
 )
+from depthpde.operators.kernels.rows import AHEAD
 from depthpde.operators.kernels.walls import open_run, row_of, sides
 
 FLAT = 2048  # numbers in one run of open sites
-WALK = 16  # sites that a register's width of features passes in one go
-WHOLE_LINES = REGISTER == 64
 SYMMETRIC, UPWIND, DOWNWIND = (1, 1), (1, 0), (0, 1)
 
 
@@ -43,12 +42,7 @@ def step(  # type: ignore[no-untyped-def]
     """
     _, length, dim = shape
     tiles, summing = (length + tile - 1) // tile, partial.shape[0] > 0
-    # To load each number once pays where there is more to do than to wait for memory, for sums and
-    # where numbers are converted, if a register is as wide as a cache line: narrower ones would
-    # come by every line twice. Else one straight stream is faster.
-    near = WHOLE_LINES and c == k and dilation == 1 and dim % width(g) == 0
-    near = near and (summing or g.itemsize == 2)
-    longest = max(1, min(WALK, FLAT // dim) if near else FLAT // dim)
+    longest = max(1, FLAT // dim)
     # A step to one side is the symmetric one with the same neighbour twice and half the ratio:
     # r/2 ((y − x) − (x − y)) = r (y − x), to the bit.
     one, away = max(c, k), dilation * dim
@@ -66,9 +60,7 @@ def step(  # type: ignore[no-untyped-def]
         while i < stop:
             # sites at walls are one by one; no index is computed for the others
             run, at = open_run(i, stop, longest, length, dilation, edges, row), base + i * dim
-            if run > 0 and near:
-                _walk(g, u, out, r, brought, at, run, dim, summing)
-            elif run > 0:
+            if run > 0:
                 _flat(g, u, out, r, brought, at, run * dim, below, above, summing)
             else:
                 low, high, left, right = sides(i, length, dilation, periodic, edges, row)
@@ -116,30 +108,15 @@ def _keep(g, out, at, dim):  # type: ignore[no-untyped-def]
 
 
 @inline
-def _walk(g, u, out, r, brought, at, run, dim, summing):  # type: ignore[no-untyped-def]
-    """Take a symmetric step, a register's width of features after the other: one load a number."""
-    lanes = width(g)
-    for d in range(0, dim, lanes):
-        place, ratio = at + d, load(r, d)
-        before, x = load(g, place - dim), load(g, place)
-        total = load(brought, d) if summing else ratio
-        for _ in range(run):
-            after = load(g, place + dim)
-            change = minus(minus(after, x), minus(x, before))
-            store(out, place, fma(ratio, change, x))
-            if summing:
-                total = fma(change, load(u, place), total)
-            before, x, place = x, after, place + dim
-        if summing:
-            store(brought, d, total)
-
-
-@inline
 def _flat(g, u, out, r, brought, at, n, below, above, summing):  # type: ignore[no-untyped-def]
     """Take one step of a run as one flat array: to one side, far away, any number of features."""
     lanes = width(g)
     for t in range(0, n - lanes + 1, lanes):
         place = at + t
+        fetch(g, place + AHEAD)
+        fetch(out, place + AHEAD)
+        if summing:
+            fetch(u, place + AHEAD)
         x = load(g, place)
         change = minus(minus(load(g, place + above), x), minus(x, load(g, place + below)))
         store(out, place, fma(load(r, t), change, x))
