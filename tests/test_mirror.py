@@ -104,6 +104,7 @@ ELSEWHERE = {
         "attention": "operators/test_fused_attention.py",
         "gelu": "operators/test_fused_gelu.py",
         "gated_filters": "operators/diffusion/test_gated.py",
+        "rows": "operators/test_average.py",
         "short_filters": "operators/test_causal_conv.py",
     },
     "theory/attention": {"smoothed_weights": "theory/test_registry.py"},

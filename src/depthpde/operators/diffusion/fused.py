@@ -184,8 +184,9 @@ def _step(
     batch, length, dim = g.shape
     tile, shown = tile_length(batch, length), show(g)
     out = torch.empty_like(g) if g.dtype is dtype else torch.empty_like(g, dtype=dtype)
+    kernel = steps.step if shown.itemsize > 2 else steps.step_converted
     launch(
-        steps.step, batch * -(-length // tile), shown.size,
+        kernel, batch * -(-length // tile), shown.size,
         shown, shown if u is None else show(u), ratio, edge_array(edges),
         show(out), _NO_SUMS[ratio.dtype] if partial is None else partial, (batch, length, dim),
         problem.dilation, problem.boundary is Boundary.PERIODIC,
