@@ -17,7 +17,6 @@ from typing import Any
 
 from depthpde.operators.kernels.compilation import inline, kernel
 from depthpde.operators.kernels.lanes import (
-    REGISTER,
     aligned,
     fetch,
     fma,
@@ -182,6 +181,6 @@ def _make(name: str, pass_open: Any, walks: bool) -> Any:
 
 step = _make("step", _stream, walks=False)
 """One straight stream: as fast as memory where nothing is converted."""
-step_converted = _make("step_converted", _walk_or_stream, walks=True) if REGISTER == 64 else step
-"""To convert each number once pays for 16 bits, if a register is as wide as a cache line: narrower
-ones come by every line twice. It is a kernel of its own, for each takes a second to compile."""
+step_converted = _make("step_converted", _walk_or_stream, walks=True)
+"""Each number is converted once, for 16 bits. Apart from the other, for each takes a second or two
+to compile."""
