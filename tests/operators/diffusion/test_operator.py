@@ -107,6 +107,22 @@ def test_jacobians_of_both_modes_agree():
         torch.testing.assert_close(forward, reverse, rtol=0, atol=1e-13)
 
 
+def test_a_tensor_that_outlived_a_transform_is_taken_as_what_it_is():
+    kept = []
+    u, layer = torch.randn(2, 6, 4), Diffusion(4)
+
+    def loss(x):
+        kept.append(x)  # a wrapper of torch.func, dead once grad has returned
+        return x.sum()
+
+    torch.func.grad(loss)(u)
+    wanted, got = layer(u), layer(kept[0])
+    assert torch.equal(got, wanted)
+    (theirs,) = torch.autograd.grad(wanted.square().sum(), [layer.free.theta])
+    (ours,) = torch.autograd.grad(got.square().sum(), [layer.free.theta])
+    assert torch.equal(ours, theirs)
+
+
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_vmap_equals_a_loop_in_value_and_gradient(scheme):
     u, r = cases.field(6, 7, 3).reshape(3, 2, 7, 3), torch.rand(3, 3, dtype=torch.float64) / 2
