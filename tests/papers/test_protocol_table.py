@@ -3,9 +3,13 @@
 from collections import Counter
 from dataclasses import replace
 
+import pytest
+
 from depthpde.papers.experiment import Case
-from depthpde.papers.protocol_table import NOT_YET, protocol_rows, protocol_table
+from depthpde.papers.protocol_table import NOT_YET, awaited_look, protocol_rows, protocol_table
 from depthpde.papers.registry import EXPERIMENTS
+from depthpde.report.sentences import judge
+from depthpde.report.tables import paired_table
 from papers.confirmatory.test_conclusion import under
 from papers.invented import evidence
 
@@ -70,3 +74,26 @@ def test_what_has_begun_is_a_table_and_the_rest_one_line():
     *_, waiting = begun.splitlines()
     assert NOT_YET in waiting
     assert "`stencil`" not in waiting
+
+
+def test_a_look_is_awaited_until_its_seeds_are_whole_in_every_cell():
+    protocol = STENCIL.protocol
+    assert awaited_look(under(made(seeds=2), protocol)) is protocol
+    assert awaited_look(under(made(seeds=6), protocol)) is None
+    assert awaited_look(made(seeds=2)) is None  # of no protocol
+    assert awaited_look(under(made("placement"), protocol)) is None
+
+
+@pytest.mark.parametrize("seeds", [2, 6])
+def test_a_page_judges_nothing_before_the_look(seeds):
+    ours = under(made(seeds=seeds), STENCIL.protocol)
+    first, table = judge(ours)[0], paired_table(ours)
+    shown = [row[-1].text for row in table.rows[1:]]
+    early = seeds == 2
+    assert (first.strong == "Not judged yet:") is early
+    assert (f"{STENCIL.protocol.digest}, judges from 6 seeds on" in first.text) is early
+    assert all((each == "…") is early for each in shown)
+    assert any("no p before the first look" in each for each in table.notes) is early
+    assert all(
+        (each["p_holm"] is None) is early for each in table.tidy if each["n"] and each["difference"]
+    )

@@ -46,7 +46,7 @@ def test_only_what_p_and_interval_agree_on_is_bold(evidence):
     whole = found["after_embedding"]
     wide = replace(whole, interval=replace(whole.interval, low=-2.0))
     assert not wide.clear
-    row = _row(evidence, "after_embedding", by_task(evidence), wide, {})
+    row = _row(evidence, "after_embedding", by_task(evidence), wide, {}, False)
     assert row[-1].text.endswith("*")
     assert not any(each.strong for each in row)
 

@@ -10,6 +10,7 @@ from depthpde.papers.experiment import Experiment
 from depthpde.papers.registry import EXPERIMENTS
 from depthpde.records.evidence import Evidence
 from depthpde.records.findings import Findings, JudgedClaim, rows_markdown
+from depthpde.records.protocols.protocol import StudyProtocol
 from depthpde.sweeps.scale import Scale
 
 NOT_YET = "not yet run"
@@ -59,6 +60,26 @@ def protocol_table(rows: Iterable[Mapping[str, str]]) -> str:
     return "\n\n".join(each.strip() for each in parts)
 
 
+def awaited_look(
+    grid: Evidence, experiments: Mapping[str, Experiment] = EXPERIMENTS
+) -> StudyProtocol | None:
+    """Return the protocol of a grid whose first look has not come: it must not be judged yet.
+
+    None where a look has come, where nothing was run under a protocol, or where there is none.
+
+    Args:
+        grid: What is recorded.
+        experiments: By name.
+    """
+    experiment = experiments.get(grid.name)
+    protocol = None if experiment is None else experiment.protocol
+    if protocol is None:
+        return None
+    kept, _ = confirmatory(protocol, grid)
+    begun = any(kept.runs.values())
+    return protocol if begun and protocol.look(finished_seeds(protocol, kept)) is None else None
+
+
 def _state(experiment: Experiment, recorded: Mapping[str, Evidence]) -> str:
     """Say how many runs of the first look are recorded under the protocol."""
     protocol = experiment.protocol
@@ -79,12 +100,8 @@ def _state(experiment: Experiment, recorded: Mapping[str, Evidence]) -> str:
 
 def _verdict(experiment: Experiment, grid: Evidence | None, found: Findings | None) -> str:
     """Count the verdicts, in the order of the tests; nothing before a look."""
-    protocol = experiment.protocol
-    assert protocol is not None, "only experiments under a protocol have a row"
-    if grid is not None:
-        kept, _ = confirmatory(protocol, grid)
-        if any(kept.runs.values()) and protocol.look(finished_seeds(protocol, kept)) is None:
-            return "none before its first look"
+    if grid is not None and awaited_look(grid, {grid.name: experiment}) is not None:
+        return "none before its first look"
     claims: Iterable[JudgedClaim] = () if found is None else found.claims
     counts = Counter(str(each.verdict) for each in claims)
     return ", ".join(f"{word} {count}" if count > 1 else word for word, count in counts.items())

@@ -12,6 +12,7 @@ from depthpde.pages.figures.heatmap import Tint, heatmap
 from depthpde.pages.figures.survival import survival
 from depthpde.pages.formatting import anchor, format_interval, format_p, plain, short_tasks, signed
 from depthpde.pages.table import Table
+from depthpde.papers.protocol_table import awaited_look
 from depthpde.records.escapes import LEARNED_AT_ONCE, run_escape
 from depthpde.records.evidence import Evidence, by_task, over_all, placed_at
 from depthpde.records.learning_curves import LearningCurve
@@ -166,10 +167,14 @@ def _overall_estimate(evidence: Evidence, variant: str, found: Overall) -> Estim
             for task in evidence.tasks
             if evidence.pairs(task, variant)
         ),
-        title=f"{plain(variant)}: {effect}, n = {found.n} pairs on {found.tasks} task(s), "
-        f"p = {format_p(found.p_holm)} (Holm); ticks: each task",
+        title=f"{plain(variant)}: {effect}, n = {found.n} pairs on {found.tasks} task(s)"
+        f"{_p(evidence, found)}; ticks: each task",
         href=f"#{variant_anchor(evidence, variant)}",
     )
+
+
+def _p(evidence: Evidence, found: Overall) -> str:
+    return "" if awaited_look(evidence) else f", p = {format_p(found.p_holm)} (Holm)"
 
 
 def _estimate(

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from depthpde.pages.formatting import counted, format_interval, format_p, plain, signed
+from depthpde.papers.protocol_table import awaited_look
 from depthpde.records.evidence import Evidence, lacking, over_all
 from depthpde.records.protocols.steps import STAGES, stage_of
 from depthpde.records.record import Record
@@ -36,11 +37,15 @@ def judge(evidence: Evidence) -> list[Sentence]:
     A variant is said to help or harm only if it has six pairs on every task, its p, corrected for
     all variants of the grid, is at most 5 %, and its interval leaves out zero. The best variant is
     chosen by the same numbers that describe it: its corrected p allows for the choice, its
-    interval does not. Runs that choose a rate or open a gate are no result, whatever they show.
+    interval does not. Runs that choose a rate or open a gate are no result, whatever they show, and
+    a grid under a protocol has none before its first look.
     """
     if stage := stage_of(evidence.name):
         grounds = f"its runs {STAGES[stage[1]]} {stage[0]}"
         return [Sentence("–", "plain", "No result by itself:", grounds), *_unfinished(evidence)]
+    if protocol := awaited_look(evidence):
+        grounds = f"its protocol, {protocol.digest}, judges from {protocol.looks[0].seeds} seeds on"
+        return [Sentence("–", "plain", "Not judged yet:", grounds), *_unfinished(evidence)]
     overall = over_all(evidence)
     ours = {name: o for name, o in overall.items() if evidence.role(name) is VariantRole.OURS}
     controls = {

@@ -14,6 +14,7 @@ from depthpde.pages.formatting import (
     signed,
 )
 from depthpde.pages.table import Table, TableEntry
+from depthpde.papers.protocol_table import awaited_look
 from depthpde.records.escapes import LEARNED_AT_ONCE, Escape
 from depthpde.records.evidence import (
     Evidence,
@@ -46,19 +47,20 @@ def paired_table(evidence: Evidence) -> Table:
     overall, single = over_all(evidence), by_task(evidence)
     seeds = _seeds(evidence, paired=bool(overall))
     whole = with_escapes(evidence) if _at_once(evidence) else {}
+    early = awaited_look(evidence) is not None
     return Table(
         title=f"{evidence.name} · {', '.join(evidence.tasks)} · {seeds}",
         heads=("", *(short[task] for task in evidence.tasks), *_heads(evidence)),
         rows=(
             *([_baseline_row(evidence)] if evidence.has_baseline else []),
             *(
-                _row(evidence, variant, single, overall.get(variant), whole)
+                _row(evidence, variant, single, overall.get(variant), whole, early)
                 for variant in evidence.others
             ),
         ),
-        notes=(*_means(evidence, overall), *_notes(evidence, short), *_unsigned(evidence)),
+        notes=(*_means(evidence, overall, early), *_notes(evidence, short), *_unsigned(evidence)),
         warnings=_warnings(evidence, overall),
-        tidy=tuple(_tidy(evidence, single, overall, whole)),
+        tidy=tuple(_tidy(evidence, single, overall, whole, early)),
     )
 
 
@@ -77,7 +79,7 @@ def _at_once(evidence: Evidence) -> list[str]:
     return [task for task in evidence.tasks if task not in inside] if inside else []
 
 
-def _means(evidence: Evidence, overall: Mapping[str, Overall]) -> list[str]:
+def _means(evidence: Evidence, overall: Mapping[str, Overall], early: bool) -> list[str]:
     """Describe what stands in the mean, and what Holm's correction costs."""
     text = []
     names = [
@@ -88,7 +90,9 @@ def _means(evidence: Evidence, overall: Mapping[str, Overall]) -> list[str]:
             f"{', '.join(names)} is learned at once or not yet: a mean with it counts escapes in "
             "points and has no interval; see the time to escape"
         )
-    if len(overall) > 1:
+    if early:
+        text.append("no p before the first look that the protocol names: means on their way")
+    elif len(overall) > 1:
         text.append(
             f"p (Holm) pays for {len(overall)} comparisons: the best must reach "
             f"{format_p(LEVEL / len(overall))}; claims are judged in an order of their own instead"
@@ -129,6 +133,7 @@ def _row(
     single: Mapping[str, Mapping[str, Comparison]],
     overall: Overall | None,
     whole: Mapping[str, float],
+    early: bool,
 ) -> tuple[TableEntry, ...]:
     cells = [
         _difference(evidence, task, variant, single[task].get(variant)) for task in evidence.tasks
@@ -139,10 +144,10 @@ def _row(
     asked = len(in_mean(evidence) or evidence.tasks)
     part = "" if overall.tasks == asked else f" ({counted(overall.tasks, 'task')})"
     text = f"{signed(overall.mean)} {format_interval(overall.interval)}{part}"
-    star = overall.p_holm <= LEVEL
-    tasks = counted(overall.tasks, "task")
-    title = f"n = {overall.n} pairs on {tasks}, p = {format_p(overall.p)} alone"
-    shown = format_p(overall.p_holm) + (" *" if star else "")
+    star = overall.p_holm <= LEVEL and not early
+    title = f"n = {overall.n} pairs on {counted(overall.tasks, 'task')}"
+    title += "" if early else f", p = {format_p(overall.p)} alone"
+    shown = "…" if early else format_p(overall.p_holm) + (" *" if star else "")
     return (
         TableEntry(plain(variant), evidence.words.get(variant, "")),
         *cells,
@@ -271,6 +276,7 @@ def _tidy(
     single: Mapping[str, Mapping[str, Comparison]],
     overall: Mapping[str, Overall],
     whole: Mapping[str, float],
+    early: bool,
 ) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
     over = "tasks in the mean" if whole else "all tasks"
@@ -291,8 +297,8 @@ def _tidy(
                     "low": interval.low if interval else None,
                     "high": interval.high if interval else None,
                     "n": each.n if each else len(runs),
-                    "p": each.p if each else None,
-                    "p_holm": each.p_holm if each else None,
+                    "p": each.p if each and not early else None,
+                    "p_holm": each.p_holm if each and not early else None,
                     "runs": " ".join(run.id for _, run in sorted(cell.items())),
                 }
             )
