@@ -116,3 +116,11 @@ def test_what_is_no_number_stays_behind_its_wall():
     for beyond in (torch.nan, torch.inf):
         got = cases.value_and_gradients(run, u.masked_fill(~valid[..., None], beyond), row)
         cases.assert_same(got, wanted, 1e-12)
+
+
+@pytest.mark.parametrize("dim", [6, 32])
+def test_a_causal_site_is_not_touched_by_a_later_one_that_is_no_number(dim):
+    layer, u = AdaptiveDiffusion(dim, causal=True), torch.randn(1, 5, dim)
+    spoilt = u.clone()
+    spoilt[:, 3] = torch.nan
+    assert torch.equal(layer(spoilt)[:, :3], layer(u)[:, :3])

@@ -132,13 +132,14 @@ def step(u, params, edges, out, shape, k, tile, first, last):  # type: ignore[no
                     put(out, d, get(u, d))
                 down, behind = up, ahead
                 continue
-            ups, downs = spread(u, k * up), spread(u, down)
+            used = up if k > 0 else zero  # what comes after a causal site may be no number
+            ups, downs = spread(u, used), spread(u, down)
             for d in range(0, dim - lanes + 1, lanes):
                 fetch(out, at + d + AHEAD)
                 gain, loss = times(ups, load(gaps, ahead + d)), times(downs, load(gaps, behind + d))
                 store(out, at + d, plus(load(u, at + d), minus(gain, loss)))
             for d in range(dim - dim % lanes, dim):
-                change = k * up * gaps[ahead + d] - down * gaps[behind + d]
+                change = used * gaps[ahead + d] - down * gaps[behind + d]
                 put(out, at + d, get(u, at + d) + change)
             down, behind = up, ahead
 
