@@ -17,8 +17,8 @@ from depthpde.sweeps.study import (
     gate_plan,
     tuning_plan,
 )
-from depthpde.sweeps.study_check import check_study
-from sweeps.test_study import PROTOCOL, TASK, a_plan, losses, pretend
+from depthpde.sweeps.study_check import OTHER_SETTINGS, check_study
+from sweeps.test_study import PROTOCOL, TASK, TINY, a_plan, losses, pretend
 
 
 def write_grids(results, plan):
@@ -67,3 +67,16 @@ def test_a_gate_that_failed_fails_the_check(tmp_path):
     assert not found.followed
     assert not (tmp_path / GRIDS / "tiny.json").exists()
     assert "FAILED" in found.text()
+
+
+def test_records_with_the_digest_and_other_settings_show_that_the_plan_was_changed(tmp_path):
+    compute_study(a_plan(), pretend(tmp_path, losses()), tmp_path)
+    write_grids(tmp_path, a_plan())
+    longer = replace(TINY, training=replace(TINY.training, updates=8))
+    found = check_study(a_plan(bases={TASK: longer}), tmp_path)
+    assert (found.followed, found.changed) == (False, ())  # the protocol's own text is the same
+    assert found.reasons == {OTHER_SETTINGS: 11}
+    for name in ("tiny", "tiny.tuning", "tiny.gates"):  # without the grids that would refuse it
+        (tmp_path / GRIDS / f"{name}.json").unlink()
+    assert check_study(a_plan(bases={TASK: longer}), tmp_path).reasons == {OTHER_SETTINGS: 11}
+    assert check_study(a_plan(), tmp_path).followed

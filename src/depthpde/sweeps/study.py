@@ -193,6 +193,25 @@ def confirmation_plan(plan: Plan, rates: Rates, look: Look) -> Plan:
     return replace(plan, seeds=seeds, rates=rates, study=None, stamp=protocol.digest)
 
 
+def planned_runs(plan: Plan, results: Path) -> frozenset[str]:
+    """Return the ids of all runs that a study makes, as far as its records have chosen rates.
+
+    Args:
+        plan: The study's.
+        results: The folder that holds its runs.
+    """
+    protocol = _protocol(plan)
+    stages = [tuning_plan(plan)]
+    rates = _known_rates(plan, results, None)
+    if protocol.gates and all((task, plan.baseline) in rates for task in plan.bases):
+        stages.append(gate_plan(plan, rates))
+    if not stops(protocol, _gates(plan, results)):
+        passed = passed_plan(plan, results)
+        if all((task, each.label) in rates for task in passed.bases for each in plan.variants):
+            stages.append(confirmation_plan(passed, rates, protocol.looks[-1]))
+    return frozenset(run.id for stage in stages for run in stage.runs)
+
+
 def chosen_rates(plan: Plan, results: Path, labels: Sequence[str] | None = None) -> Rates:
     """Return the rate of least validation loss for each task and variant, by tuning runs alone.
 

@@ -12,7 +12,9 @@ from depthpde.records.protocols.sealing import changes, sealed
 from depthpde.records.protocols.steps import STAGES, stage_grid
 from depthpde.records.record import GRIDS, read_grid, read_records
 from depthpde.sweeps.grid import Plan
-from depthpde.sweeps.study import StudyStatus, study_status
+from depthpde.sweeps.study import StudyStatus, planned_runs, study_status
+
+OTHER_SETTINGS = "made under this protocol with settings that its plan does not have"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,7 +29,7 @@ class StudyCheck:
     """Fields in which the protocol differs from the one that was laid down."""
     status: StudyStatus
     kinds: dict[EvidenceKind, int]
-    """How many runs of its grids may be used for what."""
+    """How many runs of its grids, and others with its digest, may be used for what."""
     reasons: dict[str, int]
     """Why runs are exploratory, and how many."""
 
@@ -83,6 +85,9 @@ class StudyCheck:
 def check_study(plan: Plan, results: Path) -> StudyCheck:
     """Check the runs of a study's grids against its protocol; nothing is changed.
 
+    Every finished record that carries the digest must be a run of the plan: one with another width,
+    rate or number of updates shows that the plan was changed after it.
+
     Args:
         plan: The study's.
         results: The folder that holds its runs.
@@ -93,11 +98,15 @@ def check_study(plan: Plan, results: Path) -> StudyCheck:
     records = read_records(results).found
     kinds = dict.fromkeys(EvidenceKind, 0)
     reasons: Counter[str] = Counter()
-    for run in _runs_of(plan, results):
+    planned = planned_runs(plan, results)
+    stamped = [run for run, each in records.items() if each.config.get("study") == protocol.digest]
+    for run in dict.fromkeys([*_runs_of(plan, results), *stamped]):
         record = records.get(run)
         if record is None or record.result is None:
             continue
         kind, why = protocol.evidence(record.config)
+        if kind is not EvidenceKind.EXPLORATORY and run not in planned:
+            kind, why = EvidenceKind.EXPLORATORY, OTHER_SETTINGS
         kinds[kind] += 1
         if kind is EvidenceKind.EXPLORATORY:
             reasons[why] += 1
