@@ -115,7 +115,7 @@ ELSEWHERE = {
     ),
     "papers/measurements": {"depth": "papers/test_depth_limit.py"},
     "records": {"ungrouped": "records/test_results.py"},
-    "records/index": dict.fromkeys(("grid_files", "reading"), "records/index/test_index.py"),
+    "records/index": dict.fromkeys(("named_files", "reading"), "records/index/test_index.py"),
     "report": dict.fromkeys(("face", "summary"), "report/test_site.py"),
     "runs": {"stages": "runs/test_execute.py"},
     "simulator": {"block": "simulator/test_learned.py", "system": "simulator/test_systems.py"},

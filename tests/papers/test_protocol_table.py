@@ -7,7 +7,7 @@ import pytest
 
 from depthpde.papers.experiment import Case
 from depthpde.papers.protocol_table import NOT_YET, awaited_look, protocol_rows, protocol_table
-from depthpde.papers.registry import EXPERIMENTS
+from depthpde.papers.registry import EXPERIMENTS, judge_all
 from depthpde.report.sentences import judge
 from depthpde.report.tables import paired_table
 from papers.confirmatory.test_conclusion import under
@@ -82,6 +82,31 @@ def test_a_look_is_awaited_until_its_seeds_are_whole_in_every_cell():
     assert awaited_look(under(made(seeds=6), protocol)) is None
     assert awaited_look(made(seeds=2)) is None  # of no protocol
     assert awaited_look(under(made("placement"), protocol)) is None
+
+
+def test_a_grid_of_ones_own_waits_for_the_look_of_the_protocol_that_it_brings():
+    own = replace(STENCIL.protocol, name="mine")
+    for seeds, waits in ((2, own), (6, None)):
+        found = replace(under(made("mine", seeds), own), protocol=own)
+        assert awaited_look(found) is waits
+        assert (judge(found)[0].strong == "Not judged yet:") is (waits is not None)
+        (judged,) = judge_all([found], [])
+        assert (judged.name, len(judged.claims)) == ("mine", len(own.contrasts))
+        assert ("first look has not come" in judged.claims[0].finding) is (waits is not None)
+    assert judge_all([made("mine")], []) == ()
+
+
+def test_a_part_of_a_grid_whose_cells_are_whole_waits_with_the_rest():
+    found = under(made(seeds=6), STENCIL.protocol)
+    last = (STENCIL.tasks("mini")[-1], found.variants[-1])
+    runs = {
+        cell: dict(list(each.items())[: 3 if cell == last else 6])
+        for cell, each in found.runs.items()
+    }
+    found = replace(found, runs=runs)
+    part = found.select(variants=found.variants[1:3])
+    assert awaited_look(found) is awaited_look(part) is STENCIL.protocol
+    assert {row[-1].text for row in paired_table(part).rows[1:]} == {"…"}
 
 
 @pytest.mark.parametrize("seeds", [2, 6])

@@ -5,9 +5,11 @@ import sys
 import pytest
 
 from depthpde.records.evidence import gather
+from depthpde.records.protocols.sealing import seal
 from depthpde.records.record import Cell, Grid, write_grid
 from depthpde.records.results import _written, read_results
 from depthpde.records.ungrouped import UNGROUPED
+from records.protocols.test_sealing import PROTOCOL
 from report import synthesis
 
 
@@ -32,6 +34,18 @@ def test_broken_records_grids_and_findings_are_told_and_the_rest_is_read(results
     assert "config.json is missing" in reasons[runs[2].name]
     assert "findings must be of format 1" in reasons["odd.json"]
     assert len(found.records) == len(runs) - 3
+
+
+def test_protocols_are_read_with_the_grids_and_an_edited_one_is_told(results):
+    seal(results, PROTOCOL)
+    assert read_results(results).protocols == {PROTOCOL.name: PROTOCOL}
+    path = results / "protocols" / f"{PROTOCOL.name}.json"
+    path.write_text(path.read_text().replace("0.05", "0.04"))
+    found = read_results(results)
+    assert found.protocols == {}
+    (broken,) = found.broken
+    assert broken.path.as_posix() == f"protocols/{PROTOCOL.name}.json"
+    assert "it was edited" in broken.reason
 
 
 def test_findings_are_read_with_their_numbers(shared_results):

@@ -153,6 +153,12 @@ STUDY = {
 }
 
 
+def a_study(endpoint="accuracy", **changes):
+    """Return the study with another test."""
+    contrast = STUDY["contrasts"][0] | {"endpoint": endpoint} | changes
+    return STUDY | {"endpoints": [endpoint], "contrasts": [contrast]}
+
+
 def test_a_file_may_carry_a_protocol(tmp_path):
     plan = read_plan(write(tmp_path, "grid.yaml", seeds="left out", study=STUDY))
     assert (plan.study.name, plan.study.question) == ("width", "Does width matter?")
@@ -167,6 +173,25 @@ def test_a_file_may_carry_a_protocol(tmp_path):
         ({"study": STUDY | {"name": "b"}, "seeds": "left out"}, "the grid's, 'width', got 'b'"),
         ({"study": 3, "seeds": "left out"}, "`study` must be a mapping, got 3"),
         ({"study": STUDY | {"rate": 1}, "seeds": "left out"}, "did you mean 'rates'"),
+        (
+            {"study": a_study(variant="wider"), "seeds": "left out"},
+            "contrasts.*did you mean 'wide'",
+        ),
+        ({"study": a_study(against="narow"), "seeds": "left out"}, "did you mean 'narrow'"),
+        (
+            {"study": a_study(beyond=["wide", "narrowest"]), "seeds": "left out"},
+            "contrasts.*got 'narrowest'",
+        ),
+        ({"study": a_study("f1"), "seeds": "left out"}, "endpoints.*accuracy.*got 'f1'"),
+        ({"study": a_study("escape"), "seeds": "left out"}, "'escape' here.*pathfinder-mini"),
+        (
+            {
+                "study": STUDY
+                | {"gates": [{"task": "text", "endpoint": "accuracy", "least": 1, "words": "a"}]},
+                "seeds": "left out",
+            },
+            "gates.task.*got 'text'",
+        ),
     ],
 )
 def test_a_protocol_that_leaves_a_choice_open_is_refused(tmp_path, changes, words):

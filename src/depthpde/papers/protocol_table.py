@@ -65,17 +65,19 @@ def awaited_look(
 ) -> StudyProtocol | None:
     """Return the protocol of a grid whose first look has not come: it must not be judged yet.
 
-    None where a look has come, where nothing was run under a protocol, or where there is none.
+    None where a look has come, where nothing was run under a protocol, or where there is none. A
+    part of a grid waits for the whole of it: choosing cells that are finished is no look.
 
     Args:
         grid: What is recorded.
-        experiments: By name.
+        experiments: By name, for a grid that brings no protocol of its own.
     """
-    experiment = experiments.get(grid.name)
-    protocol = None if experiment is None else experiment.protocol
+    whole = grid.whole or grid
+    experiment = experiments.get(whole.name)
+    protocol = whole.protocol or (None if experiment is None else experiment.protocol)
     if protocol is None:
         return None
-    kept, _ = confirmatory(protocol, grid)
+    kept, _ = confirmatory(protocol, whole)
     begun = any(kept.runs.values())
     return protocol if begun and protocol.look(finished_seeds(protocol, kept)) is None else None
 

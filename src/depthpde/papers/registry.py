@@ -32,6 +32,7 @@ from depthpde.papers.confirmatory import (
     six_blocks,
     stencil,
 )
+from depthpde.papers.confirmatory.conclusion import own_experiment
 from depthpde.papers.experiment import Case, Experiment, JudgedBy
 from depthpde.records.evidence import Evidence
 from depthpde.records.findings import Findings
@@ -73,7 +74,8 @@ def judge_all(grids: Sequence[Evidence], stored: Sequence[Findings]) -> tuple[Fi
     """Judge every grid anew whose experiment reads records, beside what others ended in.
 
     Args:
-        grids: The grids of a results folder; one that is no experiment's has no claims.
+        grids: The grids of a results folder; one that is no experiment's has no claims, unless a
+            protocol of its own says what they are.
         stored: Findings that were read; those of a grid judged here give way to what its runs
             say now.
     """
@@ -81,6 +83,8 @@ def judge_all(grids: Sequence[Evidence], stored: Sequence[Findings]) -> tuple[Fi
     judged = []
     for evidence in grids:
         experiment = EXPERIMENTS.get(evidence.name)
+        if experiment is None and evidence.protocol is not None:
+            experiment = own_experiment(evidence.protocol)
         if experiment is not None and experiment.judged_by is JudgedBy.RECORDS:
             scale = scales.get(evidence.name) or scale_of(evidence)
             judged.append(experiment.judge(Case(scale=scale, evidence=evidence)))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from depthpde.papers.confirmatory.conclusion import stopped
+from depthpde.papers.confirmatory.conclusion import own_experiment, stopped
 from depthpde.papers.experiment import Case, Experiment, JudgedBy, Key, Log
 from depthpde.records.evidence import gather
 from depthpde.records.findings import FINDINGS, Findings, check_scale, read_findings
@@ -88,6 +88,33 @@ def reproduce(
         grid, found = plan.grid_in(folders.results), read_records(folders.results).found
         case = Case(scale=scale.value, evidence=gather(grid, found), log=log)
     return _judged(experiment, case, folders.results, code)
+
+
+def reproduce_own(
+    plan: Plan,
+    folders: Folders,
+    *,
+    seeds: int | None = None,
+    compute: Compute | None = None,
+    log: Log = lambda line: None,
+) -> Reproduction:
+    """Compute what somebody's own grid under a protocol lacks, and judge its contrasts in order.
+
+    Args:
+        plan: Of a grid file, with the protocol as its `study`.
+        folders: The results folder, whose records are not computed again; and the data.
+        seeds: The number of one of the protocol's looks; the first look's for None.
+        compute: How runs are computed; None trains nothing and judges what is recorded.
+        log: Called with how it goes.
+    """
+    if plan.study is None:
+        raise ValueError(
+            f"{plan.name!r} must have a protocol to be judged, got none; name its tests under the "
+            "key study, or compute it with depthpde sweep and compare all with depthpde report"
+        )
+    own = own_experiment(plan.study)
+    check_scale(folders.results, own.name, Scale.MINI.value)
+    return _under_protocol(own, plan, folders, Scale.MINI, seeds, compute, log)
 
 
 def _under_protocol(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from depthpde.errors import check_name
 from depthpde.records.escapes import LEARNED_AT_ONCE, Escape, escape_rate
+from depthpde.records.protocols.protocol import StudyProtocol
 from depthpde.records.record import Grid, Record
 from depthpde.records.run_model import VariantRole, position_of, role_of
 from depthpde.records.statistics.combination import combined_mean
@@ -61,6 +62,10 @@ class Evidence:
     runs: Mapping[Cell, Mapping[int, Record]]
     """Cell → seed → finished run."""
     missing: tuple[Missing, ...]
+    protocol: StudyProtocol | None = None
+    """What was laid down before its first run; None where nothing was."""
+    whole: Evidence | None = field(default=None, compare=False, repr=False)
+    """What this is a part of; None where it is all."""
     compared: dict[str, dict[str, Overall]] = field(
         default_factory=dict, init=False, compare=False, repr=False
     )
@@ -149,10 +154,13 @@ class Evidence:
                 if cell[0] in chosen and cell[1] in kept
             },
             missing=tuple(m for m in self.missing if m.task in chosen and m.variant in kept),
+            whole=self.whole or self,
         )
 
 
-def gather(grid: Grid, records: Mapping[str, Record]) -> Evidence:
+def gather(
+    grid: Grid, records: Mapping[str, Record], protocol: StudyProtocol | None = None
+) -> Evidence:
     """Gather what the finished runs of a grid show.
 
     >>> results = dp.read_results(Path("results"))
@@ -161,6 +169,7 @@ def gather(grid: Grid, records: Mapping[str, Record]) -> Evidence:
     Args:
         grid: Which runs, and what they are called.
         records: Run id → record.
+        protocol: What the folder holds of the grid's name; see `Results.protocols`.
     """
     runs: dict[Cell, dict[int, Record]] = {}
     missing = []
@@ -182,6 +191,7 @@ def gather(grid: Grid, records: Mapping[str, Record]) -> Evidence:
         words={name: str(about.get("words", "")) for name, about in grid.variants.items()},
         runs=runs,
         missing=tuple(missing),
+        protocol=protocol,
     )
 
 

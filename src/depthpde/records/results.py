@@ -14,6 +14,7 @@ from depthpde.files import local_names, read_plain
 from depthpde.records.findings import FINDINGS, Findings, read_findings
 from depthpde.records.index.entry import RunEntry
 from depthpde.records.index.index import Index, Progress, look_once
+from depthpde.records.protocols.protocol import StudyProtocol
 from depthpde.records.record import FINISHED, GRIDS, UNREADABLE, Broken, Grid, Record
 from depthpde.records.ungrouped import UNGROUPED, UngroupedRun, settings_of, ungrouped_grid
 
@@ -67,6 +68,8 @@ class Results:
     """By id: the few numbers of a run that boards and tables need, all in memory."""
     grids: Mapping[str, Grid]
     """By name; runs that no grid speaks of are one of their own."""
+    protocols: Mapping[str, StudyProtocol]
+    """By name: what was laid down before the first run of the grid of that name."""
     findings: tuple[Findings, ...]
     """What experiments ended in, by the names of their files."""
     broken: tuple[Broken, ...]
@@ -171,6 +174,7 @@ def read_results(
     entries: dict[str, RunEntry] = {}
     homes: dict[str, Index] = {}
     grids: dict[str, Grid] = {}
+    protocols: dict[str, StudyProtocol] = {}
     findings: list[Findings] = []
     broken: list[Broken] = []
     parts: list[Broken] = []
@@ -184,6 +188,7 @@ def read_results(
         unread = list(seen.broken)
         parts += index.unread_parts()
         _add_grids(seen.grids, grids, unread)
+        protocols = dict(seen.protocols) | protocols  # the first folder's counts
         _add_findings(place, findings, unread)
         broken += unread
     if not entries and not broken and not grids:
@@ -198,6 +203,7 @@ def read_results(
         records=records,
         entries=dict(sorted(entries.items())),
         grids=dict(sorted(grids.items())) | ({UNGROUPED: loose} if loose.cells else {}),
+        protocols=protocols,
         findings=tuple(findings),
         broken=tuple(broken),
         parts=tuple(parts),

@@ -130,7 +130,9 @@ def write_grid_sections(results: Results) -> list[GridSection]:
     A grid without any run is left out.
     """
     names = sorted(results.grids, key=lambda name: (name != FIRST, bool(stage_of(name)), name))
-    evidence = [gather(results.grids[name], results.records) for name in names]
+    evidence = [
+        gather(results.grids[name], results.records, results.protocols.get(name)) for name in names
+    ]
     return [write_grid_section(each) for each in evidence if each.runs]
 
 

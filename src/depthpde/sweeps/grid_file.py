@@ -21,6 +21,8 @@ from typing import Any
 from depthpde.data.protocol import STRICT
 from depthpde.errors import check_name
 from depthpde.files import read_plain
+from depthpde.records.escapes import LEARNED_AT_ONCE
+from depthpde.records.protocols.endpoints import ENDPOINTS, ESCAPE
 from depthpde.records.protocols.protocol import StudyProtocol
 from depthpde.runs.settings import read_yaml
 from depthpde.sweeps.grid import Plan, Variant, bases
@@ -51,6 +53,7 @@ def read_plan(path: Path, *, seeds: int | None = None, tasks: Sequence[str] | No
         variants = _mapping("variants", given["variants"])
         chosen = list(tasks or _list("tasks", given["tasks"]))
         changes = {key: _mapping(key, given.get(key, {})) for key in ("model", "training")}
+        labels = [str(label) for label in variants]
         name, question = str(given.get("name", path.stem)), str(given.get("question", ""))
         return Plan(
             name=name,
@@ -60,7 +63,7 @@ def read_plan(path: Path, *, seeds: int | None = None, tasks: Sequence[str] | No
             seeds=_number_of_seeds(given, seeds),
             baseline=str(given.get("baseline", "")),
             protocol=str(given.get("protocol", STRICT)),
-            study=_study(given.get("study"), name, question),
+            study=_study(given.get("study"), name, question, labels, chosen),
         )
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
@@ -86,14 +89,32 @@ def _read(path: Path) -> Any:
         raise ValueError(f"it must be YAML, but {error}") from error
 
 
-def _study(values: Any, name: str, question: str) -> StudyProtocol | None:
-    """Return the protocol of a file; its name and question are those of the grid."""
+def _study(
+    values: Any, name: str, question: str, labels: Sequence[str], tasks: Sequence[str]
+) -> StudyProtocol | None:
+    """Return the protocol of a file; its name and question are those of the grid.
+
+    What it names must be there: a test of a variant that is none would be found after all runs.
+    """
     if values is None:
         return None
     given = {"name": name, "question": question} | _mapping("study", values)
     if given["name"] != name:
         raise ValueError(f"`study.name` must be the grid's, {name!r}, got {given['name']!r}")
-    return StudyProtocol.from_dict(given)
+    found = StudyProtocol.from_dict(given)
+    for endpoint in found.endpoints:
+        check_name("study.endpoints", endpoint, ENDPOINTS)
+    for gate in found.gates:
+        check_name("study.gates.task", gate.task, tasks)
+    for contrast in found.contrasts:
+        for label in (contrast.variant, contrast.against, *(contrast.beyond or ())):
+            check_name("study.contrasts", label, labels)
+        if contrast.endpoint == ESCAPE and not LEARNED_AT_ONCE.keys() & set(tasks):
+            raise ValueError(
+                f"`study.contrasts` must not be of {ESCAPE!r} here, got {', '.join(tasks)}; only "
+                f"{', '.join(sorted(LEARNED_AT_ONCE))} is learned at once or not yet"
+            )
+    return found
 
 
 def _number_of_seeds(given: Mapping[str, Any], seeds: int | None) -> int | list[int]:

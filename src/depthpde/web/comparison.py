@@ -126,7 +126,8 @@ def draw_comparison(
         tasks: Names of tasks; those unknown are passed over, and none means all.
         variants: Names of variants; likewise.
     """
-    whole = gather(grid, index.summaries(cell.run for cell in grid.cells))
+    protocol = index.snapshot.protocols.get(grid.name)
+    whole = gather(grid, index.summaries(cell.run for cell in grid.cells), protocol)
     chosen_tasks = [each for each in whole.tasks if each in tasks] or list(whole.tasks)
     chosen = [each for each in whole.others if each in variants] or list(whole.others)
     part = whole.select(tasks=chosen_tasks, variants=[whole.baseline, *chosen])

@@ -123,6 +123,58 @@ def test_the_device_reaches_the_runs_of_paper_b(cache, tmp_path, capsys, monkeyp
     assert "abacus" in printed
 
 
+OWN = """
+tasks: [listops-mini]
+model: {dim: 8, heads: 2, hidden: 16, blocks: 1}
+training: {updates: 4, warmup: 1, batch_size: 8, evaluate_every: 4}
+variants: {plain: {}, placed: {model: {positions: [after_embedding]}}}
+study:
+  tuning_seeds: [200]
+  test_seeds: [100, 101]
+  rates: [0.001]
+  endpoints: [accuracy]
+  contrasts: [{variant: placed, against: plain, endpoint: accuracy}]
+  looks: [{seeds: 1, p: 0.01}, {seeds: 2, p: 0.04}]
+"""
+
+
+def test_a_grid_of_ones_own_under_a_protocol_ends_in_verdicts(cache, tmp_path, capsys):
+    path = tmp_path / "mine.yaml"
+    path.write_text(OWN)
+    results, prepared = tmp_path / "out", cache / "depthpde" / "data"
+    asked = ["reproduce", str(path), "--out", str(results), "--prepared", str(prepared)]
+    assert main([*asked, "--seeds", "2", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [row["claim"] for row in found["rows"]] == ["placed is better than plain in accuracy."]
+    assert "look 2 of 2" in found["notes"][0]
+    assert len(read_records(results).found) == 2 + 4
+    page = (results / "report" / "claims.html").read_text()
+    assert "placed is better than plain" in page
+    for folder in results.glob("findings"):  # the report judges anew by what was laid down
+        (folder / "mine.json").unlink()
+    assert main([*asked, "--judge", "--seeds", "2", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == found
+    assert main([*asked, "--judge", "--seeds", "3"]) == 2
+    assert "`seeds` must be that of a look of 'mine', 1, 2, got 3" in capsys.readouterr().err
+    assert main(["protocol", "check", str(path), "--out", str(results)]) == 0
+
+
+@pytest.mark.parametrize(
+    ("extra", "output"),
+    [
+        (["--scale", "full"], "`--scale` must be left out for a grid of your own, got 'full'"),
+        (["--tasks", "text"], r"`--tasks` must be left out for a grid of your own, got ['text']"),
+        ([], "'mine' must have a protocol to be judged, got none"),
+    ],
+)
+def test_a_grid_of_ones_own_is_refused_where_it_says_nothing(extra, output, tmp_path, capsys):
+    path = tmp_path / "mine.yaml"
+    path.write_text(OWN if extra else OWN.split("study:")[0])
+    assert main(["reproduce", str(path), *extra, "--out", str(tmp_path / "none")]) == 2
+    assert output in capsys.readouterr().err
+    assert not (tmp_path / "none").exists()
+
+
 @pytest.mark.parametrize(
     ("words", "output"),
     [

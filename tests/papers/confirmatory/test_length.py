@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from depthpde.papers.confirmatory.conclusion import READINGS
 from depthpde.papers.confirmatory.length import EXPERIMENT, LONGER, PROTOCOL
+from depthpde.records.protocols.endpoints import READINGS
 from depthpde.runs.readings import carried
 
 

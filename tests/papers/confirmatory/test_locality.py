@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from depthpde.papers.confirmatory.conclusion import READINGS
 from depthpde.papers.confirmatory.locality import BLOCKWISE, EXPERIMENT, NEAR, PROTOCOL
+from depthpde.records.protocols.endpoints import READINGS
 
 
 def test_the_protocol_is_the_one_that_was_committed_before_the_first_run():

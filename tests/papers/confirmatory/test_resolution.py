@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from depthpde.data.tasks import TASKS
-from depthpde.papers.confirmatory.conclusion import READINGS
 from depthpde.papers.confirmatory.resolution import EXPERIMENT, FINER, PROTOCOL, TWICE
+from depthpde.records.protocols.endpoints import READINGS
 from depthpde.runs.readings import carried
 
 

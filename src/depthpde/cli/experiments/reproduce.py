@@ -1,4 +1,4 @@
-"""``depthpde reproduce``: one experiment of the papers, ending in claim → finding → verdict."""
+"""``depthpde reproduce``: one experiment, ending in claim → finding → verdict."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ EXAMPLES = """examples:
   depthpde reproduce stabilization --scale quick        (a smoke run)
   depthpde reproduce placement --seeds 6 --workers 2
   depthpde reproduce placement --judge --out results    (judge what is recorded, train nothing)
+  depthpde reproduce my-grid.yaml --workers 2           (a grid of your own under a protocol)
 
 Ctrl-C saves what runs, and the same command goes on. For clusters use depthpde sweep, then --judge.
 """
@@ -31,7 +32,8 @@ RESULTS = Path("out/results")
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the verb's options."""
     add = parser.add_argument
-    add("name", metavar="NAME", nargs="?", help="which; without it they are listed")
+    listed = "which, or a grid of your own under a protocol; without it they are listed"
+    add("name", metavar="NAME|FILE", nargs="?", help=listed)
     add("--scale", help="quick (a smoke run), mini (default) or full (GPUs)")
     add("--seeds", type=int, metavar="N", help="paired seeds (default: the experiment's own)")
     add("--tasks", nargs="+", metavar="TASK", help="other tasks than the experiment's own")
@@ -52,16 +54,20 @@ def run(arguments: argparse.Namespace) -> int:
     """
     from depthpde.errors import check_name, check_one_of, check_positive
     from depthpde.papers.registry import EXPERIMENTS
+    from depthpde.sweeps.grid_file import FILES
     from depthpde.sweeps.scale import Scale
 
     if arguments.name is None:
         return _list()
-    name = check_name("NAME", arguments.name, EXPERIMENTS)
-    scale = check_one_of("scale", arguments.scale or "mini", Scale)
     for option in ("seeds", "workers"):
         if getattr(arguments, option) is not None:
             check_positive(f"--{option}", getattr(arguments, option))
-    ended = _reproduce(EXPERIMENTS[name], scale, arguments)
+    if arguments.name.endswith(FILES):
+        ended = _reproduce_own(arguments)
+    else:
+        name = check_name("NAME", arguments.name, EXPERIMENTS)
+        scale = check_one_of("scale", arguments.scale or "mini", Scale)
+        ended = _reproduce(EXPERIMENTS[name], scale, arguments)
     if ended.findings is None:
         print("interrupted; the same command goes on", file=sys.stderr)
         return ended.exit_code
@@ -98,6 +104,29 @@ def _reproduce(experiment: Experiment, scale: Scale, arguments: argparse.Namespa
         seeds=arguments.seeds,
         tasks=arguments.tasks,
         compute=None if arguments.judge else lambda plan: _compute(plan, folders, arguments),
+        log=_log,
+    )
+
+
+def _reproduce_own(arguments: argparse.Namespace) -> Reproduction:
+    from depthpde.data.catalog import default_data
+    from depthpde.papers.reproduce import reproduce_own
+    from depthpde.sweeps.executor import Folders
+    from depthpde.sweeps.grid_file import read_plan
+
+    for option in ("scale", "tasks"):
+        if getattr(arguments, option):
+            raise ValueError(
+                f"`--{option}` must be left out for a grid of your own, got "
+                f"{getattr(arguments, option)!r}; the file says it"
+            )
+    plan = read_plan(Path(arguments.name))
+    folders = Folders(arguments.out, arguments.data or default_data(), arguments.prepared)
+    return reproduce_own(
+        plan,
+        folders,
+        seeds=arguments.seeds,
+        compute=None if arguments.judge else lambda each: _compute(each, folders, arguments),
         log=_log,
     )
 

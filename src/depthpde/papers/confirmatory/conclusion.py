@@ -19,12 +19,13 @@ from depthpde.papers.claims import (
     undecided,
 )
 from depthpde.papers.confirmatory.readings import corrupted_scores, reading_scores, reading_tables
-from depthpde.papers.experiment import Case, Conclude, Conclusion
+from depthpde.papers.experiment import Case, Conclude, Conclusion, Experiment
 from depthpde.papers.extra_tables import extra_tables
 from depthpde.records.contrasts import difference, interaction
 from depthpde.records.escapes import LEARNED_AT_ONCE
 from depthpde.records.evidence import Evidence
 from depthpde.records.findings import JudgedClaim
+from depthpde.records.protocols.endpoints import CORRUPTED, ESCAPE, READINGS
 from depthpde.records.protocols.protocol import (
     Claimed,
     EvidenceKind,
@@ -34,18 +35,6 @@ from depthpde.records.protocols.protocol import (
 )
 from depthpde.records.protocols.steps import GateResult
 from depthpde.records.verdicts import LEVEL, Hypothesis, with_p
-
-ACCURACY, ESCAPE, CORRUPTED = "accuracy", "escape", "accuracy under noise"
-"""Endpoints: test accuracy in percent over tasks; updates until a plateau is left; test accuracy
-where noise has taken half of what the baseline knows."""
-READINGS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "accuracy in a window of 8": ("windowed", ("8",)),
-    "accuracy in shuffled blocks of 16": ("shuffled", ("16",)),
-    "accuracy at length 1024": ("transferred", ("text/1024",)),
-    "accuracy at twice the resolution": ("transferred", ("mnist", "image")),
-}
-"""More endpoints: what the record calls a further reading of the test split, and which of its
-levels; a task has one of them."""
 
 
 def by_protocol(protocol: StudyProtocol) -> Conclude:
@@ -73,6 +62,20 @@ def by_protocol(protocol: StudyProtocol) -> Conclude:
         return Conclusion(claims=in_order(judged), tables=tables, notes=notes)
 
     return conclude
+
+
+def own_experiment(protocol: StudyProtocol) -> Experiment:
+    """Return the experiment that somebody's own protocol is: its contrasts are its claims.
+
+    Args:
+        protocol: Of a grid file, or as a results folder holds it.
+    """
+    return Experiment(
+        name=protocol.name,
+        question=protocol.question,
+        protocol=protocol,
+        conclude=by_protocol(protocol),
+    )
 
 
 def stopped(protocol: StudyProtocol, failed: Sequence[GateResult]) -> Conclusion:

@@ -14,8 +14,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from depthpde.papers.ablation.variants import BOTH, NO_NORM, STABILIZERS
-from depthpde.papers.confirmatory.conclusion import ACCURACY, by_protocol
+from depthpde.papers.confirmatory.conclusion import by_protocol
 from depthpde.papers.experiment import SIX_SEEDS, Experiment
+from depthpde.records.protocols.endpoints import ACCURACY
 from depthpde.records.protocols.protocol import BaselineGate, Look, PlannedContrast, StudyProtocol
 from depthpde.sweeps.grid import Variant, bases
 from depthpde.sweeps.scale import Scale

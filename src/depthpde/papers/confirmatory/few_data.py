@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from depthpde.papers.confirmatory.conclusion import ACCURACY, by_protocol
+from depthpde.papers.confirmatory.conclusion import by_protocol
 from depthpde.papers.confirmatory.stencil import FREE_FROM_IDENTITY, STEPS
 from depthpde.papers.confirmatory.stencil import VARIANTS as STENCILS
 from depthpde.papers.experiment import Experiment
+from depthpde.records.protocols.endpoints import ACCURACY
 from depthpde.records.protocols.protocol import Look, PlannedContrast, StudyProtocol
 from depthpde.sweeps.grid import bases
 from depthpde.sweeps.scale import Scale, bases_of

@@ -13,10 +13,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from depthpde.papers.confirmatory.conclusion import ACCURACY, by_protocol
+from depthpde.papers.confirmatory.conclusion import by_protocol
 from depthpde.papers.confirmatory.stencil import FREE_FROM_IDENTITY, ROTARY, STEPS
 from depthpde.papers.confirmatory.stencil import VARIANTS as STENCILS
 from depthpde.papers.experiment import SIX_SEEDS, Experiment
+from depthpde.records.protocols.endpoints import ACCURACY
 from depthpde.records.protocols.protocol import BaselineGate, Look, PlannedContrast, StudyProtocol
 from depthpde.sweeps.grid import Variant, bases
 from depthpde.sweeps.scale import Scale, bases_of

@@ -13,11 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from depthpde.papers.confirmatory.conclusion import ACCURACY, by_protocol
+from depthpde.papers.confirmatory.conclusion import by_protocol
 from depthpde.papers.confirmatory.stencil import ROTARY, STEPS
 from depthpde.papers.confirmatory.stencil import VARIANTS as STENCILS
 from depthpde.papers.experiment import SIX_SEEDS, Experiment
 from depthpde.papers.placement import BASELINE, EMBEDDING, positions
+from depthpde.records.protocols.endpoints import ACCURACY
 from depthpde.records.protocols.protocol import Look, PlannedContrast, StudyProtocol
 from depthpde.sweeps.grid import bases
 from depthpde.sweeps.scale import Scale, bases_of

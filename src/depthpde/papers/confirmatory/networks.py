@@ -15,10 +15,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from depthpde.papers.claims import MARGIN
-from depthpde.papers.confirmatory.conclusion import ACCURACY, by_protocol
+from depthpde.papers.confirmatory.conclusion import by_protocol
 from depthpde.papers.confirmatory.pathfinder import FREE
 from depthpde.papers.experiment import SIX_SEEDS, Experiment
 from depthpde.papers.placement import BASELINE, CONTROLS, EMBEDDING, positions
+from depthpde.records.protocols.endpoints import ACCURACY
 from depthpde.records.protocols.protocol import (
     BaselineGate,
     Claimed,

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from depthpde.papers.confirmatory.conclusion import ACCURACY, CORRUPTED, by_protocol
+from depthpde.papers.confirmatory.conclusion import by_protocol
 from depthpde.papers.confirmatory.stencil import (
     BOUNDED,
     FREE,
@@ -20,6 +20,7 @@ from depthpde.papers.confirmatory.stencil import (
 )
 from depthpde.papers.confirmatory.stencil import VARIANTS as STENCILS
 from depthpde.papers.experiment import SIX_SEEDS, Experiment
+from depthpde.records.protocols.endpoints import ACCURACY, CORRUPTED
 from depthpde.records.protocols.protocol import BaselineGate, Look, PlannedContrast, StudyProtocol
 from depthpde.sweeps.grid import Variant, bases
 from depthpde.sweeps.scale import Scale, bases_of

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from depthpde.papers.confirmatory.conclusion import ACCURACY, ESCAPE, by_protocol
+from depthpde.papers.confirmatory.conclusion import by_protocol
 from depthpde.papers.experiment import Experiment
 from depthpde.papers.placement import BASELINE, CONTROLS, EMBEDDING, START, positions
+from depthpde.records.protocols.endpoints import ACCURACY, ESCAPE
 from depthpde.records.protocols.protocol import BaselineGate, Look, PlannedContrast, StudyProtocol
 from depthpde.sweeps.grid import Variant, bases
 from depthpde.sweeps.scale import Scale, bases_of

@@ -15,9 +15,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from depthpde.papers.confirmatory.conclusion import ACCURACY, by_protocol
+from depthpde.papers.confirmatory.conclusion import by_protocol
 from depthpde.papers.experiment import SIX_SEEDS, Experiment
 from depthpde.papers.placement import BOUND
+from depthpde.records.protocols.endpoints import ACCURACY
 from depthpde.records.protocols.protocol import Look, PlannedContrast, StudyProtocol
 from depthpde.sweeps.grid import Variant, bases
 from depthpde.sweeps.scale import Scale, bases_of

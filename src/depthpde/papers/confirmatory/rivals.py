@@ -15,9 +15,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from depthpde.papers.claims import MARGIN
-from depthpde.papers.confirmatory.conclusion import ACCURACY, by_protocol
+from depthpde.papers.confirmatory.conclusion import by_protocol
 from depthpde.papers.experiment import Experiment
 from depthpde.papers.placement import BASELINE, BOUND, EMBEDDING, START, positions
+from depthpde.records.protocols.endpoints import ACCURACY
 from depthpde.records.protocols.protocol import (
     BaselineGate,
     Claimed,

@@ -24,8 +24,9 @@ from depthpde.papers.ablation.variants import (
     label,
     variants,
 )
-from depthpde.papers.confirmatory.conclusion import ACCURACY, by_protocol
+from depthpde.papers.confirmatory.conclusion import by_protocol
 from depthpde.papers.experiment import Experiment
+from depthpde.records.protocols.endpoints import ACCURACY
 from depthpde.records.protocols.protocol import BaselineGate, Look, PlannedContrast, StudyProtocol
 from depthpde.sweeps.grid import Variant, bases
 from depthpde.sweeps.scale import Scale

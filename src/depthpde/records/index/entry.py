@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from depthpde.records.integrity import checksums
 from depthpde.records.integrity.shape import is_number
+from depthpde.records.protocols.protocol import StudyProtocol
 from depthpde.records.record import (
     LOST_AFTER,
     RESULT,
@@ -79,6 +80,8 @@ class Snapshot:
     """Id → how the run stands at that moment."""
     grids: Mapping[str, Grid]
     """Name → grid, sorted by name."""
+    protocols: Mapping[str, StudyProtocol]
+    """Name → what was laid down before the first run of the grid of that name."""
     broken: tuple[Broken, ...]
     """What could not be read, and why."""
     unread: int

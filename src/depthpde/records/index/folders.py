@@ -19,7 +19,6 @@ from pathlib import Path
 from depthpde.records.probes import PROBE
 from depthpde.records.record import (
     CONFIG,
-    GRIDS,
     METRICS,
     PREDICTIONS,
     RESULT,
@@ -66,9 +65,9 @@ class ResultsFolder:
             elif each.is_symlink() or each.is_dir(follow_symlinks=False):
                 yield each.name, run_signature(each.path)
 
-    def grids(self) -> Iterator[tuple[str, Signature]]:
-        """Return the name and signature of every file of a grid."""
-        for each in self._scan(GRIDS):
+    def files(self, kind: str) -> Iterator[tuple[str, Signature]]:
+        """Return the name and signature of every JSON file in a folder inside it: grids, say."""
+        for each in self._scan(kind):
             if each.name.endswith(".json"):
                 yield each.name, _digest([_stat(each.path)])
 

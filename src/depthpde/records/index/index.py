@@ -22,7 +22,7 @@ from typing import Any
 from depthpde.files import local_names
 from depthpde.records.index.entry import RunEntry, Snapshot
 from depthpde.records.index.folders import ResultsFolder, Signature
-from depthpde.records.index.grid_files import GridFiles
+from depthpde.records.index.named_files import NamedFiles
 from depthpde.records.index.reading import (
     faults,
     keep_parts,
@@ -31,6 +31,7 @@ from depthpde.records.index.reading import (
     read_row,
 )
 from depthpde.records.index.store import IndexRow, Kept, Store, open_store, remove, unpack
+from depthpde.records.protocols.sealing import PROTOCOLS, read_protocol
 from depthpde.records.record import (
     FINISHED,
     GRIDS,
@@ -40,6 +41,7 @@ from depthpde.records.record import (
     Grid,
     Record,
     State,
+    read_grid,
     read_record,
 )
 from depthpde.records.ungrouped import UNGROUPED, UngroupedRun, settings_of, ungrouped_grid
@@ -69,13 +71,14 @@ class Index:
         self.root = self.folder.root
         self._lock = threading.Lock()
         self._rows: dict[str, IndexRow] = {}
-        self._grids = GridFiles(self.folder)
+        self._grids = NamedFiles(self.folder, GRIDS, read_grid)
+        self._protocols = NamedFiles(self.folder, PROTOCOLS, read_protocol)
         self._broken: dict[str, Broken] = {}
         self._first: dict[str, RunEntry] = {}
         self._stale: set[str] = set()
         self._lines: dict[str, Mapping[str, float]] = {}
         self._snapshot = Snapshot(
-            entries={}, states={}, grids={}, broken=(), unread=0, version=0, places={}
+            entries={}, states={}, grids={}, protocols={}, broken=(), unread=0, version=0
         )
         self._named: tuple[int, dict[str, Grid]] = (-1, {})
         self._looks = 0
@@ -121,7 +124,7 @@ class Index:
             for run in gone:
                 self._forget(run)
             read = self._read_runs(changed, there, time.monotonic() + patience, gone, progress)
-            news = self._grids.look() | self._refusals()
+            news = self._grids.look() | self._protocols.look() | self._refusals()
             states = self._states(time.time(), fresh=bool(changed or gone or self._looks == 1))
             if news or states is not self._snapshot.states:
                 self._snapshot = self._draw(states, len(changed) - read)
@@ -310,7 +313,7 @@ class Index:
 
     def _refusals(self) -> bool:
         """Note folders that are not read at all; say whether that is news."""
-        stored = {name: self.folder.refused(name) for name in (RUNS, GRIDS)}
+        stored = {name: self.folder.refused(name) for name in (RUNS, GRIDS, PROTOCOLS)}
         shown = {n: local_names(why, self.root) for n, why in stored.items() if why}
         now = {n: Broken(self.root / n, why) for n, why in shown.items()}
         before, self._broken = self._broken, now
@@ -342,7 +345,8 @@ class Index:
             entries={run: row.entry for run, row in rows if row.entry is not None},
             states=states,
             grids=grids,
-            broken=(*self._broken.values(), *self._grids.broken, *broken),
+            protocols=self._protocols.found,
+            broken=(*self._broken.values(), *self._grids.broken, *self._protocols.broken, *broken),
             unread=unread,
             version=self._snapshot.version + 1,
             places=places,

@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from depthpde.files import write_json
+from depthpde.files import read_plain, write_json
 from depthpde.records.protocols.protocol import StudyProtocol
 
 PROTOCOLS = "protocols"
@@ -62,10 +62,17 @@ def sealed(results: Path, name: str) -> Sealed | None:
     A file whose text does not fit its digest was edited after it was laid down, and is refused.
     """
     path = results / PROTOCOLS / f"{name}.json"
-    if not path.is_file():
-        return None
+    return _read(path) if path.is_file() else None
+
+
+def read_protocol(path: Path) -> StudyProtocol:
+    """Return the protocol that a file of a results folder holds, or raise why it holds none."""
+    return _read(path).protocol
+
+
+def _read(path: Path) -> Sealed:
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
+        values = json.loads(read_plain(path))
         protocol = StudyProtocol.from_dict(values["protocol"])
         digest, since = str(values["digest"]), float(values["since"])
     except (ValueError, KeyError, TypeError) as error:
@@ -73,7 +80,7 @@ def sealed(results: Path, name: str) -> Sealed | None:
             f"{path} must be a whole protocol, got one that cannot be read ({error}); take it "
             "from the commit before the first run"
         ) from error
-    if protocol.digest != digest or protocol.name != name:
+    if protocol.digest != digest or protocol.name != path.stem:
         raise ValueError(
             f"{path} must be as it was laid down ({digest}), got {protocol.digest} of "
             f"{protocol.name!r}: it was edited; take it from the commit before the first run"
