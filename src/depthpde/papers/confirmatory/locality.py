@@ -54,7 +54,7 @@ PROTOCOL = StudyProtocol(
     question="Is the gain of diffusion after the embedding local?",
     tuning_seeds=(200,),
     test_seeds=tuple(range(100, 106)),
-    rates=(5e-4, 1e-3, 2e-3),
+    rates=(1e-3, 2e-3, 4e-3),
     endpoints=(ACCURACY, NEAR, BLOCKWISE),
     contrasts=(
         _local(STEPS, BASELINE.label, ACCURACY, "Sixteen steps gain with attention over all."),

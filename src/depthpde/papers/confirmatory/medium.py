@@ -96,7 +96,7 @@ PROTOCOL = StudyProtocol(
     question="Does diffusion after the embedding help, where the baseline has learned its task?",
     tuning_seeds=(200,),
     test_seeds=tuple(range(100, 110)),
-    rates=(5e-4, 1e-3, 2e-3),
+    rates=(1e-3, 2e-3, 4e-3),
     endpoints=(ACCURACY,),
     gates=(
         _gate("listops-mini", 25.7, "the root operator"),

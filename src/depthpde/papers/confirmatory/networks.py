@@ -73,7 +73,7 @@ PROTOCOL = StudyProtocol(
     question="Does diffusion after the embedding help a residual network or an LSTM?",
     tuning_seeds=(200,),
     test_seeds=tuple(range(100, 106)),
-    rates=(5e-4, 1e-3, 2e-3),
+    rates=(1e-3, 2e-3, 4e-3),
     endpoints=(ACCURACY,),
     gates=(
         BaselineGate(task="image-mini", endpoint=ACCURACY, least=17.15, words="grey-level counts"),

@@ -71,7 +71,7 @@ PROTOCOL = StudyProtocol(
     question="Does a smoothing that cannot amplify keep more under noise than a free convolution?",
     tuning_seeds=(200,),
     test_seeds=tuple(range(100, 106)),
-    rates=(5e-4, 1e-3, 2e-3),
+    rates=(1e-3, 2e-3, 4e-3),
     endpoints=(CORRUPTED, ACCURACY),
     gates=(
         BaselineGate(task="mnist-mini", endpoint=ACCURACY, least=30.0, words="three times chance"),

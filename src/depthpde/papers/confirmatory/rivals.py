@@ -86,7 +86,7 @@ PROTOCOL = StudyProtocol(
     question="Is one step of diffusion more than what others add for the same purpose?",
     tuning_seeds=(200,),
     test_seeds=tuple(range(100, 106)),
-    rates=(5e-4, 1e-3, 2e-3),
+    rates=(1e-3, 2e-3, 4e-3),
     endpoints=(ACCURACY,),
     gates=(
         BaselineGate(task="listops-mini", endpoint=ACCURACY, least=25.7, words="the root operator"),
