@@ -63,6 +63,24 @@ def test_a_look_takes_its_own_seeds_and_holds_its_level():
     assert early.claims[0].p == pytest.approx(loose.claims[0].p * 0.05 / 0.0113)
 
 
+def test_rates_that_were_chosen_at_an_end_of_their_range_are_told():
+    tried = replace(PROTOCOL, rates=(5e-4, 1e-3, 2e-3))
+    found = under(evidence({"wide": 3.0, "twin": 3.0}, name="made", seeds=8), tried)
+    rates = dict(zip(found.runs, (2e-3, 2e-3, 1e-3, 5e-4, 2e-3, 1e-3), strict=True))
+    runs = {
+        cell: {
+            seed: replace(run, config=dict(run.config) | {"training": {"learning_rate": rate}})
+            for seed, run in found.runs[cell].items()
+        }
+        for cell, rate in rates.items()
+    }
+    notes = conclude(replace(found, runs=runs), tried).notes
+    assert any("3 of 6 chosen rates are the largest that was tried, 0.002" in n for n in notes)
+    assert any("1 of 6 chosen rates are the smallest that was tried, 0.0005" in n for n in notes)
+    one = replace(PROTOCOL, rates=(2e-3,))
+    assert not any("chosen rates" in each for each in conclude(under(found, one), one).notes)
+
+
 def test_a_contrast_that_is_not_shown_closes_the_gate_to_the_next():
     found = conclude(under(evidence({"wide": 0.0, "twin": 0.0}, name="made", seeds=8)))
     assert found.claims[0].verdict is not Outcome.SUPPORTED

@@ -57,6 +57,7 @@ def by_protocol(protocol: StudyProtocol) -> Conclude:
             claims = [undecided(claim_of(each), waits, n) for each in protocol.contrasts]
             return Conclusion(claims=claims, notes=notes)
         seen = at_seeds(kept, protocol.seeds_of(look))
+        notes += rates_at_an_end(protocol, seen)
         judged = [_at_look(_judge(seen, each), look) for each in protocol.contrasts]
         tables = reading_tables(seen) | extra_tables(seen)
         return Conclusion(claims=in_order(judged), tables=tables, notes=notes)
@@ -113,6 +114,26 @@ def confirmatory(protocol: StudyProtocol, evidence: Evidence) -> tuple[Evidence,
         }
     notes = [f"{count} runs are left out: {why}" for why, count in sorted(reasons.items())]
     return replace(evidence, runs=runs), notes
+
+
+def rates_at_an_end(protocol: StudyProtocol, evidence: Evidence) -> list[str]:
+    """Return a note for each end of the tried rates that was chosen: what lies beyond is not known.
+
+    Args:
+        protocol: The experiment's.
+        evidence: Its test runs, each at the rate that its variant and task chose.
+    """
+    if len(protocol.rates) == 1:
+        return []
+    first = [next(iter(runs.values())).config for runs in evidence.runs.values() if runs]
+    chosen = [each.get("training", {}).get("learning_rate") for each in first]
+    ends = {"largest": max(protocol.rates), "smallest": min(protocol.rates)}
+    return [
+        f"{chosen.count(rate)} of {len(chosen)} chosen rates are the {end} that was tried, "
+        f"{rate:g}: what a rate beyond it would do is not known"
+        for end, rate in ends.items()
+        if rate in chosen
+    ]
 
 
 def finished_seeds(protocol: StudyProtocol, evidence: Evidence) -> int:
