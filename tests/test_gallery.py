@@ -24,7 +24,7 @@ SAYS = {
 }
 """What each prints in its small form."""
 LONGEST = 60
-DRILLS = {"ray_sweep"}
+DRILLS = {"char_gpt", "ray_sweep", "time_series"}
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,7 @@ def test_a_run_is_told_against_the_trivial_lines_and_a_finished_one_is_shown(
     assert again.out.splitlines()[1:] == printed.out.splitlines()[1:]
 
 
+@pytest.mark.drill
 def test_ctrl_c_saves_and_the_same_command_ends_with_the_same_weights(command, tmp_path, prepared):
     long = [*command, "--updates", "120"]
     with start(long) as running:
@@ -137,6 +138,7 @@ def test_pretraining_is_a_stage_of_the_run(command, tmp_path, capsys):
     assert "update 10/40 · loss" in rest
 
 
+@pytest.mark.drill
 def test_ctrl_c_in_pretraining_says_where_it_stopped(command):
     with start([*command, "--pretrain", "masked", "--set", "pretraining.updates=4000"]) as running:
         for line in running.stderr:
@@ -162,6 +164,7 @@ def test_the_doctor_watches_when_asked_and_changes_nothing(command, tmp_path, ca
     assert weights[0] == weights[1]
 
 
+@pytest.mark.drill
 def test_curves_are_sent_to_tensorboard_when_asked(command, tmp_path):
     pytest.importorskip("tensorboard", reason="tensorboard is not installed")
     with start([*command, "--track", "tensorboard", "--json"]) as running:

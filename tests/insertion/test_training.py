@@ -23,7 +23,13 @@ def run(name, model):
     return animal.call(model, animal.feed(), padding(left=animal.causal) if animal.pads else None)
 
 
-@pytest.mark.parametrize("name", ["torch_encoder_pre", "llama", "x_encoder_pre"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "torch_encoder_pre",
+        *(pytest.param(n, marks=pytest.mark.drill) for n in ("llama", "x_encoder_pre")),
+    ],
+)
 def test_compiled_whole_gives_the_same_outputs_and_gradients(name):
     model = smoothed(name)
     want = run(name, model)

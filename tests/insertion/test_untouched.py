@@ -150,7 +150,13 @@ def test_a_model_on_the_meta_device_is_one_sentence(entry):
     assert snapshot(model) == before
 
 
-@pytest.mark.parametrize("entry", ENTRIES)
+@pytest.mark.parametrize(
+    "entry",
+    [
+        pytest.param(each, marks=[pytest.mark.drill] if number else [])
+        for number, each in enumerate(ENTRIES)
+    ],
+)
 def test_a_compiled_model_is_one_sentence(entry):
     model = model_of("bert")
     compiled = torch.compile(model, backend="eager")

@@ -262,8 +262,7 @@ def test_saves_loads_copies_and_describes_itself(name):
     "name",
     [
         "diffusion",
-        "adaptive",
-        *(pytest.param(n, marks=pytest.mark.drill) for n in ("multiscale", "gated")),
+        *(pytest.param(n, marks=pytest.mark.drill) for n in ("adaptive", "multiscale", "gated")),
     ],
 )
 def test_compiles_as_one_graph_and_trains_in_half_precision(name):

@@ -11,6 +11,7 @@ from depthpde.sweeps.executor import Folders
 from depthpde.sweeps.scale import Scale
 
 
+@pytest.mark.drill
 def test_the_findings_are_written_with_every_variant_and_length(tmp_path):
     torch.manual_seed(0)
     lines: list[str] = []

@@ -46,6 +46,7 @@ def losses(results):
     return record, [point["loss"] for point in record.points()]
 
 
+@pytest.mark.drill
 def test_two_processes_stopped_and_one_that_goes_on_give_the_losses_of_one(
     stopped, prepared, tmp_path, capsys
 ):

@@ -36,7 +36,10 @@ def distance(found, wanted):
     )
 
 
-@pytest.mark.parametrize("method", ["auto", "tsit5", "etd4", "ark4"])
+@pytest.mark.parametrize(
+    "method",
+    ["auto", *(pytest.param(n, marks=pytest.mark.drill) for n in ("tsit5", "etd4", "ark4"))],
+)
 def test_the_three_gradients_agree(method):
     wanted = gradients("steps", method=method, rtol=1e-9)
     assert distance(gradients("checkpoint", method=method, rtol=1e-9), wanted) < 1e-6

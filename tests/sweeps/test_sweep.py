@@ -301,6 +301,7 @@ def test_ctrl_c_saves_and_the_same_command_goes_on(run, prepared, tmp_path, work
     assert attempts == [2] * max(1, workers) + [1] * (3 - max(1, workers))
 
 
+@pytest.mark.drill
 def test_a_sweep_that_is_killed_leaves_no_worker_behind(run, prepared, tmp_path):
     long = {"updates": 10**6, "checkpoint_every": 10**6, "evaluate_every": 10**6}
     long = replace(run, training=replace(run.training, **long))

@@ -115,6 +115,7 @@ def test_refuses_an_empty_folder_and_a_wrong_number_of_reviews(tmp_path, folder)
         read_reviews(tmp_path / "empty" / "aclImdb", check=False)
 
 
+@pytest.mark.drill
 def test_the_real_reviews_are_all_there(official: Path) -> None:
     found = read_reviews(official / "imdb" / "aclImdb_v1_labelled_text.tar.xz")
     for texts, labels in found.values():

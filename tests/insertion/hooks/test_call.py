@@ -73,6 +73,7 @@ def test_eight_hundred_calls_of_four_threads_are_all_right(name, tally):
     tally("Calls of one model by four threads with two masks", 800, "every output is its mask's")
 
 
+@pytest.mark.drill
 def test_threads_of_a_compiled_model_keep_their_masks_apart_across_a_graph_break():
     model, masks = inserted_model("bert"), two_masks("bert")
     want = [answer("bert", model, mask) for mask in masks]

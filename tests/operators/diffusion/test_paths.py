@@ -48,8 +48,20 @@ def test_equals_the_reference_for_every_ratio_and_mask(method, scheme, masked, f
         )
 
 
-@pytest.mark.parametrize("length", [1, 2, 3, 4, 8, 13, 16, 17, 64, 101, 257])
-@pytest.mark.parametrize(("method", "scheme"), PATHS)
+LENGTHS, FEW = (1, 2, 3, 4, 8, 13, 16, 17, 64, 101, 257), (3, 17, 257)
+"""All, and those at which Triton's interpreter, which is slow, is tried with every change."""
+
+
+@pytest.mark.parametrize(
+    ("method", "scheme", "length"),
+    [
+        pytest.param(
+            *path, n, marks=[pytest.mark.drill] if path[0] is Method.TRITON and n not in FEW else []
+        )
+        for path in PATHS
+        for n in LENGTHS
+    ],
+)
 def test_equals_the_reference_at_every_length(method, scheme, length):
     u = cases.field(2, length, 3)
     r = cases.ratio("feature", u, length - 1, BOUND.get(scheme, 3.0))

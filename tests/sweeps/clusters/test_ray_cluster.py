@@ -103,6 +103,7 @@ def test_every_run_is_recorded_once_though_a_worker_and_a_node_are_killed(
     tally("Ray, two nodes: a worker killed, then a node", 2, "every run recorded once")
 
 
+@pytest.mark.drill
 def test_a_record_travels_where_no_folder_is_shared(nodes, run, prepared, tmp_path, monkeypatch):
     cluster, _ = nodes
     monkeypatch.chdir(tmp_path)

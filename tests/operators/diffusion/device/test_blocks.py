@@ -67,7 +67,13 @@ def test_neighbours_begin_with_the_block_and_stay_within_the_field():
     assert (128, 64) in blocks.neighbours((128, 32), 64)
 
 
-@pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS)
+@pytest.mark.parametrize(
+    "problem",
+    [
+        pytest.param(each, id=name, marks=[] if name == "causal" else [pytest.mark.drill])
+        for name, each in PROBLEMS.items()
+    ],
+)
 def test_results_do_not_depend_on_the_block(problem, monkeypatch):
     u, weights = by_distance(problem, 40, 5, 3)
     results = []

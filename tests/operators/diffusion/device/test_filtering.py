@@ -31,7 +31,10 @@ def by_distance(problem, length, dim, reach, **rest):
 
 
 @pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS)
-@pytest.mark.parametrize(("length", "reach"), [(1, 2), (5, 7), (40, 3), (150, 6)])
+@pytest.mark.parametrize(
+    ("length", "reach"),
+    [(1, 2), (5, 7), (40, 3), pytest.param(150, 6, marks=pytest.mark.drill)],
+)
 def test_equals_the_definition_in_value_and_every_gradient(problem, length, reach):
     u, weights = by_distance(problem, length, 3, reach)
     for edges in (None, pieces(u)) if length > 1 else (None,):

@@ -17,7 +17,14 @@ SCHEMES = (Scheme.BACKWARD_EULER, Scheme.CRANK_NICOLSON)
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize(("shape", "dilation"), [((2, 1, 2), 1), ((3, 9, 3), 1), ((2, 8, 33), 3)])
+@pytest.mark.parametrize(
+    ("shape", "dilation"),
+    [
+        ((2, 1, 2), 1),
+        ((3, 9, 3), 1),
+        pytest.param((2, 8, 33), 3, marks=pytest.mark.drill),
+    ],
+)
 def test_equals_the_reference_in_value_and_every_gradient(shape, dilation, scheme):
     problem, u = Problem(scheme=scheme, steps=2, dilation=dilation), cases.field(*shape)
     count = max(0, shape[1] - dilation)
