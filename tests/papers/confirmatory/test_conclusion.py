@@ -75,10 +75,10 @@ def test_rates_that_were_chosen_at_an_end_of_their_range_are_told():
         for cell, rate in rates.items()
     }
     notes = conclude(replace(found, runs=runs), tried).notes
-    assert any("3 of 6 chosen rates are the largest that was tried, 0.002" in n for n in notes)
-    assert any("1 of 6 chosen rates are the smallest that was tried, 0.0005" in n for n in notes)
+    assert any("rates chosen at the largest that was tried, 0.002: 3 of 6" in n for n in notes)
+    assert any("rates chosen at the smallest that was tried, 0.0005: 1 of 6" in n for n in notes)
     one = replace(PROTOCOL, rates=(2e-3,))
-    assert not any("chosen rates" in each for each in conclude(under(found, one), one).notes)
+    assert not any("rates chosen" in each for each in conclude(under(found, one), one).notes)
 
 
 def test_a_contrast_that_is_not_shown_closes_the_gate_to_the_next():

@@ -129,8 +129,8 @@ def rates_at_an_end(protocol: StudyProtocol, evidence: Evidence) -> list[str]:
     chosen = [each.get("training", {}).get("learning_rate") for each in first]
     ends = {"largest": max(protocol.rates), "smallest": min(protocol.rates)}
     return [
-        f"{chosen.count(rate)} of {len(chosen)} chosen rates are the {end} that was tried, "
-        f"{rate:g}: what a rate beyond it would do is not known"
+        f"rates chosen at the {end} that was tried, {rate:g}: {chosen.count(rate)} of "
+        f"{len(chosen)}; what a rate beyond it would do is not known"
         for end, rate in ends.items()
         if rate in chosen
     ]
