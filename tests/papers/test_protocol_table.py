@@ -109,6 +109,18 @@ def test_a_part_of_a_grid_whose_cells_are_whole_waits_with_the_rest():
     assert {row[-1].text for row in paired_table(part).rows[1:]} == {"…"}
 
 
+def test_a_page_leads_with_the_tests_of_the_protocol_in_their_order():
+    ours = under(made(seeds=6), STENCIL.protocol)
+    first, second, *_ = found = judge(ours)
+    claims = STENCIL.judge(Case(scale="mini", evidence=ours)).claims
+    assert len(found) == len(claims) == 4
+    assert (first.mark, first.strong) == ("≈", "Equivalent:")  # invented: all are one point better
+    assert first.text.startswith(claims[0].claim.rstrip("."))
+    assert "not reached by the order of tests" in second.text
+    assert "not reached" not in first.text
+    assert "Holm" not in " ".join(each.text for each in found)
+
+
 @pytest.mark.parametrize("seeds", [2, 6])
 def test_a_page_judges_nothing_before_the_look(seeds):
     ours = under(made(seeds=seeds), STENCIL.protocol)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from depthpde.papers.confirmatory.conclusion import confirmatory, finished_seeds
-from depthpde.papers.experiment import Experiment
+from depthpde.papers.confirmatory.conclusion import by_protocol, confirmatory, finished_seeds
+from depthpde.papers.experiment import Case, Experiment
 from depthpde.papers.registry import EXPERIMENTS
 from depthpde.records.evidence import Evidence
 from depthpde.records.findings import Findings, JudgedClaim, rows_markdown
@@ -73,13 +73,33 @@ def awaited_look(
         experiments: By name, for a grid that brings no protocol of its own.
     """
     whole = grid.whole or grid
-    experiment = experiments.get(whole.name)
-    protocol = whole.protocol or (None if experiment is None else experiment.protocol)
+    protocol = _protocol(whole, experiments)
     if protocol is None:
         return None
     kept, _ = confirmatory(protocol, whole)
     begun = any(kept.runs.values())
     return protocol if begun and protocol.look(finished_seeds(protocol, kept)) is None else None
+
+
+def tested_claims(grid: Evidence) -> tuple[JudgedClaim, ...]:
+    """Return what a grid's protocol tested, in its order; none before a look or without one.
+
+    Args:
+        grid: What is recorded, whole.
+    """
+    protocol = _protocol(grid, EXPERIMENTS)
+    if protocol is None:
+        return ()
+    kept, _ = confirmatory(protocol, grid)
+    if protocol.look(finished_seeds(protocol, kept)) is None:
+        return ()
+    return tuple(by_protocol(protocol)(Case(scale="", evidence=grid)).claims)
+
+
+def _protocol(grid: Evidence, experiments: Mapping[str, Experiment]) -> StudyProtocol | None:
+    """Return what the grid brings, else what the experiment of its name fixed."""
+    experiment = experiments.get(grid.name)
+    return grid.protocol or (None if experiment is None else experiment.protocol)
 
 
 def _state(experiment: Experiment, recorded: Mapping[str, Evidence]) -> str:

@@ -7,14 +7,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from depthpde.pages.formatting import counted, format_interval, format_p, plain, signed
-from depthpde.papers.protocol_table import awaited_look
+from depthpde.papers.protocol_table import awaited_look, tested_claims
 from depthpde.records.evidence import Evidence, lacking, over_all
+from depthpde.records.findings import JudgedClaim
 from depthpde.records.protocols.steps import STAGES, stage_of
 from depthpde.records.record import Record
 from depthpde.records.run_model import VariantRole
 from depthpde.records.statistics.paired import LEVEL
 from depthpde.records.statistics.stratified import Overall
 from depthpde.records.ungrouped import BASELINE, UNGROUPED
+from depthpde.records.verdicts import Outcome
+
+MARKS = {
+    Outcome.SUPPORTED: ("▲", "ours"),
+    Outcome.CONTRADICTED: ("▼", "warning"),
+    Outcome.EQUIVALENT: ("≈", "plain"),
+    Outcome.INCONCLUSIVE: ("?", "plain"),
+}
+"""Verdict of a test → its mark and tone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +47,8 @@ def judge(evidence: Evidence) -> list[Sentence]:
     A variant is said to help or harm only if it has six pairs on every task, its p, corrected for
     all variants of the grid, is at most 5 %, and its interval leaves out zero. The best variant is
     chosen by the same numbers that describe it: its corrected p allows for the choice, its
-    interval does not. Runs that choose a rate or open a gate are no result, whatever they show, and
-    a grid under a protocol has none before its first look.
+    interval does not. Runs that choose a rate or open a gate are no result, whatever they show. A
+    grid under a protocol is judged by the tests that it names, and not before its first look.
     """
     if stage := stage_of(evidence.name):
         grounds = f"its runs {STAGES[stage[1]]} {stage[0]}"
@@ -46,6 +56,8 @@ def judge(evidence: Evidence) -> list[Sentence]:
     if protocol := awaited_look(evidence):
         grounds = f"its protocol, {protocol.digest}, judges from {protocol.looks[0].seeds} seeds on"
         return [Sentence("–", "plain", "Not judged yet:", grounds), *_unfinished(evidence)]
+    if claims := tested_claims(evidence):
+        return [*map(_tested, claims), *_unfinished(evidence)]
     overall = over_all(evidence)
     ours = {name: o for name, o in overall.items() if evidence.role(name) is VariantRole.OURS}
     controls = {
@@ -65,6 +77,20 @@ def judge(evidence: Evidence) -> list[Sentence]:
         grounds = _grounds(ours[worst], len(overall))
         sentences.insert(1, Sentence("▼", "warning", f"{_title(worst)} harms:", grounds))
     return sentences
+
+
+def _tested(claim: JudgedClaim) -> Sentence:
+    """Tell one test of a protocol: its verdict, what was claimed, and the number that decides."""
+    mark, tone = MARKS.get(claim.verdict, ("–", "plain"))
+    grounds = claim.claim.rstrip(".")
+    if claim.effect is not None:
+        grounds += f": {signed(claim.effect)}"
+    if claim.interval is not None:
+        grounds += " [{}, {}]".format(*map(signed, claim.interval))
+    grounds += f", n = {claim.n}"
+    if "not reached" in claim.finding:
+        grounds += "; not reached by the order of tests"
+    return Sentence(mark, tone, f"{str(claim.verdict).capitalize()}:", grounds)
 
 
 def _apart(found: Overall, p: str) -> bool:
