@@ -82,12 +82,12 @@ def judge(evidence: Evidence) -> list[Sentence]:
 def _tested(claim: JudgedClaim) -> Sentence:
     """Tell one test of a protocol: its verdict, what was claimed, and the number that decides."""
     mark, tone = MARKS.get(claim.verdict, ("–", "plain"))
-    grounds = claim.claim.rstrip(".")
+    grounds = f"“{claim.claim.rstrip('.')}”:"
     if claim.effect is not None:
-        grounds += f": {signed(claim.effect)}"
+        grounds += f" found {signed(claim.effect)}"
     if claim.interval is not None:
         grounds += " [{}, {}]".format(*map(signed, claim.interval))
-    grounds += f", n = {claim.n}"
+    grounds += f", n\u00a0=\u00a0{claim.n}"
     if "not reached" in claim.finding:
         grounds += "; not reached by the order of tests"
     return Sentence(mark, tone, f"{str(claim.verdict).capitalize()}:", grounds)
