@@ -3,12 +3,15 @@ from __future__ import annotations
 import html
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from depthpde.records.protocols.sealing import seal
 from depthpde.report.page import write_report
 from depthpde.report.site import ROOM
+from records.protocols.test_sealing import PROTOCOL
 from report import synthesis
 from report.test_page import HOSTILE, Reader, make_hostile
 
@@ -46,6 +49,15 @@ def test_every_page_is_whole_and_every_link_leads_somewhere(folder):
                 assert at in cells
             else:
                 assert not at or at in pages[page or name].ids, (name, link)
+
+
+def test_every_claim_leads_to_its_figures_its_runs_and_what_was_laid_down(results):
+    seal(results, replace(PROTOCOL, name="placement"))
+    read = Reader((write_report(results).parent / "claims.html").read_text(encoding="utf-8"))
+    wanted = {"grid-placement.html", "runs-placement.html", "../protocols/placement.json"}
+    assert wanted <= set(read.links)
+    for link in wanted:
+        assert (results / "report" / link).is_file()
 
 
 def test_every_page_is_below_half_a_megabyte(folder):

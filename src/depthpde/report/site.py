@@ -16,12 +16,15 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
 from markupsafe import Markup
 
 from depthpde.pages.formatting import file_names, plain
 from depthpde.pages.resources import inline_modules, read_text
 from depthpde.pages.templates import render_document
+from depthpde.records.protocols.sealing import PROTOCOLS
+from depthpde.records.record import RUNS
 from depthpde.records.results import Results
 from depthpde.report.claim_tables import claim_tables
 from depthpde.report.face import Face
@@ -67,6 +70,24 @@ class GridPages:
         """Return a page of variants by its number, from 0 on."""
         return f"grid-{self.stem}-variants{f'-{number + 1}' if number else ''}.html"
 
+    @property
+    def name(self) -> str:
+        """The grid's name."""
+        return self.grid_section.evidence.name
+
+    def places(self, results: Results, runs: str) -> list[Link]:
+        """Return where a claim's figures, its runs and its protocol stand.
+
+        Args:
+            results: What was read.
+            runs: Where pages find the folder of runs; the protocols lie beside it.
+        """
+        found = [Link("figures and tables", self.grid), Link("every run", self.runs)]
+        if runs and self.name in results.protocols:
+            place = f"{runs.removesuffix(RUNS)}{PROTOCOLS}/{quote(self.name)}.json"
+            found.append(Link(f"protocol {results.protocols[self.name].digest}", place))
+        return found
+
     def homes(self) -> dict[str, str]:
         """Return anchor → page of everything that is not on the grid's own page."""
         found = {
@@ -104,7 +125,13 @@ def render_site(
     if results.findings:
         files = {name: list(each) for name, each in claim_tables(results.findings).items()}
         pages[CLAIMS] = _render(
-            "claims.html", CLAIMS, contents, findings=results.findings, files=files, kinds=KINDS
+            "claims.html",
+            CLAIMS,
+            contents,
+            findings=results.findings,
+            files=files,
+            kinds=KINDS,
+            places={each.name: each.places(results, runs) for each in grids},
         )
     for each in grids:
         pages |= _grid_pages(each, contents)
