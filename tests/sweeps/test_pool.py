@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import resource
 import signal
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +15,7 @@ import pytest
 from depthpde.models.config import ModelConfig
 from depthpde.records.record import State, read_record, read_records
 from depthpde.runs.execute import execute
+from depthpde.sweeps import worker
 from depthpde.sweeps.executor import AttemptEnd, Folders
 from depthpde.sweeps.pool import Pool
 from depthpde.sweeps.sweep import sweep
@@ -158,3 +161,24 @@ def test_the_persons_own_number_of_threads_is_respected(asked, got, tmp_path, mo
     pool = Pool(Folders(tmp_path), workers=10_000)
     assert pool.threads == got
     assert Pool(Folders(tmp_path), workers=1, threads=5).threads == 5
+
+
+def test_a_nice_worker_is_a_nice_session():
+    """Linux weighs sessions first: niceness inside of one alone would give way to nobody."""
+    script = (
+        "import os; from depthpde.sweeps import worker; before = os.nice(0);"
+        "worker.step_back(7); own = worker.AUTOGROUP;"
+        "print(os.nice(0) - before, own.read_text().split()[-1] if own.exists() else os.nice(0),"
+        " os.nice(0))"
+    )
+    call = [sys.executable, "-c", script]
+    done = subprocess.run(call, capture_output=True, text=True, start_new_session=True, check=True)
+    added, session, reached = map(int, done.stdout.split())
+    assert (added, session) == (7, reached)
+
+
+def test_a_worker_is_nice_where_no_session_can_be(monkeypatch, tmp_path):
+    monkeypatch.setattr(worker, "AUTOGROUP", tmp_path / "none" / "autogroup")
+    monkeypatch.setattr(worker.os, "nice", lambda more: 3 + more)
+    worker.step_back(2)
+    assert not (tmp_path / "none").exists()

@@ -16,7 +16,12 @@ import queue
 import signal
 import sys
 import threading
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, TextIO
+
+AUTOGROUP = Path("/proc/self/autogroup")
+"""Where Linux keeps how nice a session is."""
 
 
 def main() -> int:
@@ -25,7 +30,7 @@ def main() -> int:
     parser.add_argument("--nice", type=int, default=0)
     parser.add_argument("--device", default="cpu")
     options = parser.parse_args()
-    os.nice(options.nice)
+    step_back(options.nice)
     # The protocol keeps the output for itself: what a library prints goes to the log.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
@@ -36,6 +41,21 @@ def main() -> int:
     except KeyboardInterrupt:
         pass  # stopped while there was nothing to save
     os._exit(0)  # the listener may still hold the input, which a normal exit would wait for
+
+
+def step_back(nice: int) -> None:
+    """Let others on the machine go first.
+
+    A worker is a session of its own, and Linux shares its processors among sessions first
+    (autogroup): how nice a process is counts only inside of one, so the session is made so too.
+
+    Args:
+        nice: By how much, 0 to 19, beyond what was inherited.
+    """
+    reached = os.nice(nice)
+    if reached > 0:
+        with suppress(OSError):  # another system, or a kernel that shares otherwise
+            AUTOGROUP.write_text(str(reached))
 
 
 def _listen(requests: queue.SimpleQueue[dict[str, Any] | None]) -> None:
