@@ -18,7 +18,8 @@ EXAMPLES = """examples:
   depthpde protocol check my-grid.yaml --json
 
 A grid file of your own may carry a protocol under the key study; docs/sweeps.md shows one.
-exit code of check: 0; 1 if a gate failed, or if runs were made under another protocol
+exit code of check: 0; 1 if a gate failed, or if runs were made under another protocol or with
+other settings than its plan
 """
 RESULTS = Path("out/results")
 SIGNS = {"greater": ">", "equivalent": "="}
