@@ -124,7 +124,7 @@ def test_a_field_that_is_not_finite_is_an_explosion():
         patient.model.encoder.blocks[2].reaction.out.weight.fill_(torch.inf)
     output = diagnose(patient.model, patient.batch, baseline=False)
     assert output.conditions[0] == Condition.NOT_FINITE
-    assert output.verdicts[0].symptom.where == "encoder.blocks.2.reaction"
+    assert output.verdicts[0].symptom.where == "encoder.blocks.2.reaction.out"
     json.dumps(output.to_dict(), allow_nan=False)
     alone = diagnose(patient.model, patient.batch, baseline=False, checks=False)
     assert Condition.EXPLODING in alone.conditions, "where no module is named, the depth is"

@@ -206,16 +206,19 @@ def test_a_tolerance_needs_no_float64_and_is_checked():
 
 
 def test_decoding_runs_once_for_all_its_steps():
-    model, calls = healthy("gpt2"), []
-    model.register_forward_pre_hook(
-        lambda module, args, named: calls.append(named.get("past_key_values")), with_kwargs=True
-    )
+    model, decoded = healthy("gpt2"), []
+
+    def count(module, args, named):
+        if named.get("past_key_values") is not None:
+            decoded.append(module.dtype)
+
+    model.register_forward_pre_hook(count, with_kwargs=True)
     (answer,) = audit(model, ids(), questions=["cache"]).answers
     assert answer.trials == 4, "three single tokens and a chunk"
     assert answer.verdict is Isolation.ISOLATED
-    decoded = [each for each in calls if each is not None]
-    # each token once, and the chunk; all once more in float64 where this processor's bits differ
-    assert len(decoded) == (3 + 1) * (1 if answer.size_float64 is None else 2)
+    assert decoded.count(torch.float32) == 3 + 1, "each token once, and the chunk"
+    # and once more in float64 those whose bits differ on this processor
+    assert decoded.count(torch.float64) <= 3 + 1
 
 
 def test_a_wrapper_that_gives_a_loss_names_the_part_that_takes_the_cache():

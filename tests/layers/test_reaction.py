@@ -1,7 +1,9 @@
+import peft
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.nn.modules.module import register_module_forward_hook
 
 from depthpde.layers.reaction import Activation, FeedForward
 
@@ -17,6 +19,66 @@ def test_feed_forward_is_two_maps_with_a_nonlinearity_between():
     u = torch.randn(2, 3, 4, dtype=torch.float64)
     wanted = nn.Sequential(layer.enter, nn.ReLU(), layer.out)(u)
     torch.testing.assert_close(layer(u), wanted, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("activation", list(Activation))
+def test_adapters_on_either_map_act_and_learn(activation):
+    class Whole(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.reaction = FeedForward(16, 32, activation=activation)
+
+        def forward(self, u):
+            return self.reaction(u)
+
+    u, model = torch.randn(8, 64, 16), Whole()
+    plain = model(u).detach()
+    config = peft.LoraConfig(r=2, target_modules=["enter", "out"], init_lora_weights=False)
+    adapted = peft.get_peft_model(model, config)
+    out = adapted(u)
+    assert not torch.allclose(out, plain)
+    out.square().sum().backward()
+    learned = {n: p.grad for n, p in adapted.named_parameters() if p.requires_grad}
+    assert len(learned) == 4
+    assert all(grad is not None and grad.abs().sum() > 0 for grad in learned.values())
+    merged = adapted.merge_and_unload()
+    torch.testing.assert_close(merged(u), out, rtol=2e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize("name", ["enter", "out"])
+def test_hooks_and_a_forward_of_its_own_are_called(name):
+    layer, u, seen = FeedForward(16, 32), torch.randn(8, 64, 16), []
+    part = getattr(layer, name)
+    before = layer(u)
+    for register in (
+        part.register_forward_hook,
+        part.register_forward_pre_hook,
+        part.register_full_backward_hook,
+        part.register_full_backward_pre_hook,
+        register_module_forward_hook,
+    ):
+        handle = register(lambda module, *_: seen.append(module))
+        layer(u.requires_grad_()).sum().backward()
+        assert part in seen, register
+        handle.remove()
+        seen.clear()
+    part.forward = lambda given: nn.Linear.forward(part, given) + 1.0
+    assert not torch.allclose(layer(u), before)
+    del part.forward
+    assert torch.equal(layer(u), before)
+
+
+def test_a_hook_changes_no_bit_where_fast_paths_are_off():
+    layer, u = FeedForward(16, 32), torch.randn(8, 64, 16)
+    before = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        plain = layer(u)
+        layer.enter.register_forward_hook(lambda *_: None)
+        assert torch.equal(layer(u), plain)
+    finally:
+        torch.backends.mha.set_fastpath_enabled(before)
+    assert torch.equal(layer(u), plain), "a hooked map is called whatever the switch says"
 
 
 def test_nothing_passes_between_sites():

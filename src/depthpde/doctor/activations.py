@@ -217,7 +217,7 @@ def _write(into: dict[Any, Any], key: Any, u: Tensor) -> None:
 
 
 def fast_paths_off() -> Callable[[], None]:
-    """Keep torch's fused encoder layers from leaving out hooks; return what undoes it."""
+    """Keep fused layers, torch's and ours, from leaving out hooks; return what undoes it."""
     before = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
     return lambda: torch.backends.mha.set_fastpath_enabled(before)

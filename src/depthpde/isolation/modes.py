@@ -101,7 +101,7 @@ def in_float64() -> Iterator[None]:
 
 @contextmanager
 def without_fast_path() -> Iterator[None]:
-    """Let torch's own encoder call its parts, so that they can be seen."""
+    """Let fused layers, torch's and ours, call their parts, so that they can be seen."""
     before = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
     try:

@@ -6,7 +6,9 @@ from enum import StrEnum
 
 import torch
 from torch import Tensor, nn
+from torch.backends.mha import get_fastpath_enabled
 from torch.nn import functional as F
+from torch.nn.modules.module import _has_any_global_hook
 
 from depthpde.errors import (
     check_factory,
@@ -17,6 +19,8 @@ from depthpde.errors import (
 )
 from depthpde.operators.reaction import feed_forward
 from depthpde.shapes import Field
+
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
 class Activation(StrEnum):
@@ -42,6 +46,10 @@ class FeedForward(nn.Module):
         R(u) = W_out σ(W_in u + b_in) + b_out
 
     Nothing passes between sites. Learned: both matrices and both biases.
+
+    Bias and GELU are one pass where both maps are plain. With an adapter or a hook on a map, or
+    under `torch.backends.mha.set_fastpath_enabled(False)`, the maps are called as modules; the
+    last bits then differ, as those of torch's own encoder do.
 
     >>> reaction = dp.FeedForward(dim=16, hidden=32)
     >>> reaction(torch.randn(2, 10, 16)).shape
@@ -76,6 +84,8 @@ class FeedForward(nn.Module):
         """Return the increment that the reaction makes of a field."""
         check_field("u", u, dim=self.dim)
         check_precision("u", u, self.enter.weight)
+        if not (get_fastpath_enabled() and _is_plain(self.enter) and _is_plain(self.out)):
+            return self.out(self.activation(self.enter(u)))
         return feed_forward(
             u,
             self.enter.weight,
@@ -88,3 +98,17 @@ class FeedForward(nn.Module):
     def extra_repr(self) -> str:
         """Describe what the sub-modules do not."""
         return f"activation={self.activation.value}"
+
+
+def _is_plain(linear: nn.Module) -> bool:
+    """Tell whether a map is its weight and bias alone.
+
+    An adapter in its place, a hook, or a forward of its own would be passed over by what reads
+    only the weights.
+    """
+    return (
+        type(linear) is nn.Linear
+        and "forward" not in vars(linear)
+        and not any(vars(linear)[hooks] for hooks in _HOOKS)
+        and not _has_any_global_hook()  # type: ignore[no-untyped-call]
+    )
