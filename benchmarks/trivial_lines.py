@@ -2,9 +2,10 @@
 
     python benchmarks/trivial_lines.py [--check] [--data FOLDER] [--prepared FOLDER]
 
-Text: a bag of bytes. Retrieval: what two bags share and differ in. Image and Pathfinder: the
-pixels as they are; Image also by its grey levels alone. ``--check`` exits with 1 where a line
-differs by more than a twentieth of a point. Tasks whose files are not there are named, left out.
+Text and newsgroups: a bag of bytes. Retrieval: what two bags share and differ in. Image, MNIST and
+Pathfinder: the pixels as they are; Image also by its grey levels alone. ``--check`` exits with 1
+where a line differs by more than a twentieth of a point. Tasks whose files are not there are named
+and left out.
 """
 
 from __future__ import annotations
@@ -50,9 +51,11 @@ def pixels(split: dp.Split) -> np.ndarray:
 
 FEATURES: dict[tuple[str, str], Features] = {
     ("text-mini", "bag of bytes"): counts,
+    ("newsgroups-mini", "bag of bytes"): counts,
     ("retrieval-mini", "byte counts of both"): both_counts,
     ("image-mini", "grey-level counts"): grey_levels,
     ("image-mini", "linear probe of the pixels"): pixels,
+    ("mnist-mini", "linear probe of the pixels"): pixels,
     ("pathfinder-mini", "linear probe of the pixels"): pixels,
 }
 

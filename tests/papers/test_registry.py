@@ -34,7 +34,7 @@ IDS = {
     "architectures": ("661dd7667444d548", "01cbdbe0f7fab015", "811a4219a37e1df6"),
     "pathfinder": ("6ef13ad2bb5516c0", "cc2186aee952bd6c", "cc2186aee952bd6c"),
     "stencil": ("413bdb9a473874f5", "2de6b5f6202799dd", "2de6b5f6202799dd"),
-    "medium": ("c53975d014580620", "cce76b5492ce51f8", "cce76b5492ce51f8"),
+    "medium": ("c53975d014580620", "2b09fcd6bc5098b7", "2b09fcd6bc5098b7"),
     "noise": ("e83e7cbeb22641c0", "f34b21fe67960160", "f34b21fe67960160"),
     "few-data": ("08a34d04339f5222", "37b7bb21d8329b3f", "37b7bb21d8329b3f"),
     "six-blocks": ("c021734fe4c5d0b9", "c65d8b48f3f87351", "c65d8b48f3f87351"),

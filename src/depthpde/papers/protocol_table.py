@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from depthpde.papers.confirmatory.conclusion import by_protocol, confirmatory, finished_seeds
+from depthpde.papers.confirmatory.conclusion import (
+    by_protocol,
+    confirmatory,
+    finished_seeds,
+    left_out_tasks,
+)
 from depthpde.papers.experiment import Case, Experiment
 from depthpde.papers.registry import EXPERIMENTS
 from depthpde.records.evidence import Evidence
@@ -107,15 +112,17 @@ def _state(experiment: Experiment, recorded: Mapping[str, Evidence]) -> str:
     protocol = experiment.protocol
     assert protocol is not None, "only experiments under a protocol have a row"
     seeds = protocol.looks[0].seeds
-    wanted = len(experiment.variants) * len(experiment.tasks(Scale.MINI)) * seeds
     grid = recorded.get(experiment.name)
+    tasks = tuple(experiment.tasks(Scale.MINI)) if grid is None else grid.tasks
+    wanted = len(experiment.variants) * len(tasks) * seeds
     found = 0
     if grid is not None:
         kept, _ = confirmatory(protocol, grid)
         first = protocol.test_seeds[:seeds]
         found = sum(seed in first for runs in kept.runs.values() for seed in runs)
     if found:
-        return f"recorded {found} of {wanted}"
+        closed = "".join(f"; {task} below its gate" for task in left_out_tasks(protocol, tasks))
+        return f"recorded {found} of {wanted}{closed}"
     begun = any(name.startswith(f"{experiment.name}.") for name in recorded)
     return f"tuning; recorded 0 of {wanted}" if begun else NOT_YET
 

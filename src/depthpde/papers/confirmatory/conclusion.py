@@ -48,6 +48,10 @@ def by_protocol(protocol: StudyProtocol) -> Conclude:
         evidence = case.evidence
         assert evidence is not None, "an experiment that reads records is given evidence"
         kept, notes = confirmatory(protocol, evidence)
+        notes += [
+            f"{task} is left out: its baseline did not pass its gate"
+            for task in left_out_tasks(protocol, evidence.tasks)
+        ]
         finished = finished_seeds(protocol, kept)
         look = protocol.look(finished)
         notes.insert(0, f"protocol {protocol.digest}; {_words(look, finished, protocol)}")
@@ -114,6 +118,18 @@ def confirmatory(protocol: StudyProtocol, evidence: Evidence) -> tuple[Evidence,
         }
     notes = [f"{count} runs are left out: {why}" for why, count in sorted(reasons.items())]
     return replace(evidence, runs=runs), notes
+
+
+def left_out_tasks(protocol: StudyProtocol, tasks: Sequence[str]) -> list[str]:
+    """Return the tasks with a gate that are not in the grid of the tests; see `least_tasks`.
+
+    Args:
+        protocol: The experiment's.
+        tasks: Those of the grid.
+    """
+    if protocol.least_tasks is None:
+        return []
+    return [each for each in dict.fromkeys(g.task for g in protocol.gates) if each not in tasks]
 
 
 def rates_at_an_end(protocol: StudyProtocol, evidence: Evidence) -> list[str]:

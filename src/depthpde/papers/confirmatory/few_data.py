@@ -58,7 +58,7 @@ PROTOCOL = StudyProtocol(
     question="Is wide reach from one number worth most when data are few?",
     tuning_seeds=(200,),
     test_seeds=tuple(range(100, 106)),
-    rates=(1e-3, 2e-3, 4e-3),
+    rates=(1e-3, 2e-3, 4e-3, 8e-3),
     endpoints=(ACCURACY,),
     contrasts=(
         PlannedContrast(

@@ -3,7 +3,7 @@
 Every model is read once more with attention limited to a window, and on inputs whose blocks are in
 another order. A gain that survives both is a gain of near neighbours.
 
-About 1.2 core-hours up to its only look, by timed updates of every variant on one busy core, and
+About 1.3 core-hours up to its only look, by timed updates of every variant on one busy core, and
 what the readings take; the slowest run takes 44 s.
 """
 
@@ -54,7 +54,7 @@ PROTOCOL = StudyProtocol(
     question="Is the gain of diffusion after the embedding local?",
     tuning_seeds=(200,),
     test_seeds=tuple(range(100, 106)),
-    rates=(1e-3, 2e-3, 4e-3),
+    rates=(1e-3, 2e-3, 4e-3, 8e-3),
     endpoints=(ACCURACY, NEAR, BLOCKWISE),
     contrasts=(
         _local(STEPS, BASELINE.label, ACCURACY, "Sixteen steps gain with attention over all."),

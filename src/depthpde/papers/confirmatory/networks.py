@@ -5,7 +5,7 @@ whose convolutions see the sites around each, and an LSTM over text and expressi
 passes every site: both mix neighbours already. No network is told its sites. Diffusion, its free
 twin and its fixed one stand where `placement` has them, along the rows of the image.
 
-About 1.7 core-hours up to its only look, by timed updates of every network on one busy core; the
+About 1.8 core-hours up to its only look, by timed updates of every network on one busy core; the
 slowest run takes 95 s.
 """
 
@@ -73,7 +73,7 @@ PROTOCOL = StudyProtocol(
     question="Does diffusion after the embedding help a residual network or an LSTM?",
     tuning_seeds=(200,),
     test_seeds=tuple(range(100, 106)),
-    rates=(1e-3, 2e-3, 4e-3),
+    rates=(1e-3, 2e-3, 4e-3, 8e-3),
     endpoints=(ACCURACY,),
     gates=(
         BaselineGate(task="image-mini", endpoint=ACCURACY, least=17.15, words="grey-level counts"),

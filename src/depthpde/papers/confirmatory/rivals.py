@@ -5,7 +5,7 @@ exponential average, on the stream after the embedding; and on queries and keys,
 convolutions stand. Every added parameter has the same gain, every variant its own rate; Canon is
 compared with as many steps as it reaches sites.
 
-About 3.2 core-hours up to its only look, by timed updates of every variant on one busy
+About 3.4 core-hours up to its only look, by timed updates of every variant on one busy
 core; the slowest run takes 130 s.
 """
 
@@ -86,7 +86,7 @@ PROTOCOL = StudyProtocol(
     question="Is one step of diffusion more than what others add for the same purpose?",
     tuning_seeds=(200,),
     test_seeds=tuple(range(100, 106)),
-    rates=(1e-3, 2e-3, 4e-3),
+    rates=(1e-3, 2e-3, 4e-3, 8e-3),
     endpoints=(ACCURACY,),
     gates=(
         BaselineGate(task="listops-mini", endpoint=ACCURACY, least=25.7, words="the root operator"),
