@@ -6,8 +6,8 @@ import pytest
 
 from depthpde.papers import depth_limit, discretization
 from depthpde.papers.ablation.information import sliced_table, where_believed
-from depthpde.papers.ablation.variants import BOTH, STABILIZERS, read_ablation
-from depthpde.papers.stabilization import EXPERIMENT, attention_table
+from depthpde.papers.ablation.variants import BOTH, read_ablation
+from depthpde.papers.stabilization import EXPERIMENT
 from depthpde.records.evidence import gather
 from depthpde.records.record import read_grids, read_records
 from depthpde.records.verdicts import Outcome
@@ -45,18 +45,6 @@ def committed():
     results = Path(__file__).parents[2] / "results"
     grid = read_grids(results).by_name["stabilization"]
     return gather(grid, read_records(results).found)
-
-
-def test_attention_moves_less_and_less_where_residuals_are_missing(committed):
-    rows = {r["variant"]: r for r in attention_table(committed)}
-    assert set(rows) == {f"Transformer, {name}" for name in STABILIZERS}
-    both, none = rows["Transformer, both"], rows["Transformer, no residual"]
-    assert both["runs"] == 18
-    assert float(none["5 → 6"]) < float(none["1 → 2"])
-    assert float(none["5 → 6"]) < float(both["5 → 6"])
-    bare = rows["Transformer, no norm"]
-    steps = [f"{k} → {k + 1}" for k in range(1, 6)]
-    assert all(float(bare[step]) < float(both[step]) for step in steps)
 
 
 def test_sliced_information_is_there_after_training_and_not_before(committed):

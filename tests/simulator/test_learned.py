@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from depthpde.data.tasks import TASKS
+from depthpde.doctor.probe import GROUPS, ON_REQUEST, probe
 from depthpde.layers.stabilizer import Stabilizer
 from depthpde.models.classifier import Classifier
 from depthpde.models.config import ModelConfig
@@ -217,3 +218,32 @@ def test_refuses_blocks_that_do_not_attend():
 def test_refuses_a_norm_beside_the_projection():
     with pytest.raises(ValueError, match="`norm` must be 'none' where the simulator projects"):
         seeded(Simulator, ModelConfig(**SMALL), simulator=SimulatorConfig(projection=True))
+
+
+@pytest.mark.parametrize("weights", ["per_layer", "interpolated"])
+def test_attention_of_a_simulator_is_seen_as_that_of_its_transformer(weights):
+    config = ModelConfig(**SMALL, blocks=3)
+    settings = SimulatorConfig(method="lie", steps=2, weights=weights)
+    models = (seeded(Classifier, config), seeded(Simulator, config, simulator=settings))
+    seen = [{}, {}]
+    for model, kept in zip(models, seen, strict=True):
+        model.eval()
+        stop = model.encoder.observe(lambda at, u, kept=kept: kept.setdefault(at, u))
+        model(tokens(), mask())
+        stop()
+    parts = [at for at in seen[1] if at.position == "in_attention"]
+    assert [(at.block, at.part) for at in parts] == [
+        (k, part) for k in range(3) for part in ("query", "key", "value")
+    ]
+    # the first step of the first block begins where the Transformer's block does
+    first = [at for at in parts if at.block == 0]
+    assert all(torch.equal(seen[0][at], seen[1][at]) for at in first)
+
+
+def test_a_probe_measures_attention_of_a_simulator_block_by_block():
+    config = ModelConfig(**SMALL, blocks=3)
+    models = (seeded(Classifier, config), seeded(Simulator, config))
+    wanted, got = (probe(each, tokens(), groups=(*GROUPS, *ON_REQUEST)) for each in models)
+    assert len(got["attention.step_kl"].values) == 2
+    for name in ("attention.step_kl", "attention.entropy", "coupling.frozen"):
+        assert got[name].values == wanted[name].values, name

@@ -59,6 +59,8 @@ class Case:
     scale: str
     evidence: Evidence | None = None
     """The finished runs as numbers; given to experiments that read records."""
+    tuning: Evidence | None = None
+    """Those that chose rates, of an experiment under a protocol, where they are recorded."""
     records: Mapping[Key, Record] = field(default_factory=dict)
     """Every run; given to experiments that read weights."""
     plan: Plan | None = None

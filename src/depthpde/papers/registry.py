@@ -36,6 +36,7 @@ from depthpde.papers.confirmatory.conclusion import own_experiment
 from depthpde.papers.experiment import Case, Experiment, JudgedBy
 from depthpde.records.evidence import Evidence
 from depthpde.records.findings import Findings
+from depthpde.records.protocols.steps import TUNING, stage_grid
 
 EXPERIMENTS: dict[str, Experiment] = {
     each.name: each
@@ -80,6 +81,7 @@ def judge_all(grids: Sequence[Evidence], stored: Sequence[Findings]) -> tuple[Fi
             say now.
     """
     scales = {each.name: each.scale for each in stored}
+    runs = {each.name: each for each in grids}
     judged = []
     for evidence in grids:
         experiment = EXPERIMENTS.get(evidence.name)
@@ -87,9 +89,9 @@ def judge_all(grids: Sequence[Evidence], stored: Sequence[Findings]) -> tuple[Fi
             experiment = own_experiment(evidence.protocol)
         if experiment is not None and experiment.judged_by is JudgedBy.RECORDS:
             scale = scales.get(evidence.name) or scale_of(evidence)
-            judged.append(experiment.judge(Case(scale=scale, evidence=evidence)))
+            tuning = runs.get(stage_grid(evidence.name, TUNING))
+            judged.append(experiment.judge(Case(scale=scale, evidence=evidence, tuning=tuning)))
     names = {each.name for each in judged}
-    runs = {each.name: each for each in grids}
     others = [each for each in stored if each.name not in names]
     return (*judged, *(_rejudged(each, runs.get(each.name)) for each in others))
 

@@ -23,6 +23,7 @@ from depthpde.sweeps.study import (
     confirmation_plan,
     passed_plan,
     study_status,
+    tuning_plan,
 )
 
 if TYPE_CHECKING:
@@ -144,8 +145,11 @@ def _under_protocol(
     rates = chosen_rates(plan, results)
     whole = confirmation_plan(plan, rates, choose_look(protocol, seeds))
     _check_any(whole, results)
-    grid, records = whole.grid_in(results), read_records(results).found
-    case = Case(scale=scale.value, evidence=gather(grid, records), log=log)
+    records = read_records(results).found
+    evidence, tuning = (
+        gather(each.grid_in(results), records) for each in (whole, tuning_plan(plan))
+    )
+    case = Case(scale=scale.value, evidence=evidence, tuning=tuning, log=log)
     return _judged(experiment, case, results, 0)
 
 

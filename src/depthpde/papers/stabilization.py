@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from depthpde.papers.ablation.by_depth import ATTENTION, depth_table, likeness
 from depthpde.papers.ablation.findings import DIVERGENCE, ablation_claims, ablation_table, center
 from depthpde.papers.ablation.information import (
     PLANE,
@@ -41,8 +42,6 @@ from depthpde.papers.claims import Judged, in_order, number_claim, spread
 from depthpde.papers.experiment import Case, Conclusion, Experiment, JudgedBy
 from depthpde.records.evidence import Evidence
 from depthpde.records.findings import Findings, JudgedClaim
-from depthpde.records.predictions import agreements
-from depthpde.records.probes import read_probe
 from depthpde.sweeps.scale import Scale
 from depthpde.threads import one_thread
 
@@ -55,8 +54,6 @@ TASKS = {
     Scale.FULL: ("listops", "mnist", "newsgroups"),
 }
 STRANGERS = "two untrained strangers (with each other)"
-ATTENTION = "attention from block to block, mean KL in nats"
-"""The title of its table."""
 CLIPPED = (
     "all runs were trained with the gradient's norm clipped at 1.0: what norms do without it "
     "is not told"
@@ -109,30 +106,9 @@ def rejudge(stored: Findings, evidence: Evidence | None) -> Findings:
         stored,
         claims=(*claims, *in_order(likeness_claims(evidence))),
         tables=dict(stored.tables)
-        | {SLICED: sliced_table(found), ATTENTION: attention_table(evidence)},
+        | {SLICED: sliced_table(found), ATTENTION: depth_table(evidence, ATTENTION)},
         notes=tuple(dict.fromkeys((*stored.notes, CLIPPED, where_believed(found), STORED))),
     )
-
-
-def attention_table(evidence: Evidence) -> list[dict[str, Any]]:
-    """Lay out how far attention moves from one block to the next: mean KL by depth, in nats.
-
-    Paper B names a divergence that grows without bound as the sign of a missing stabilizer. Only
-    variants whose probes hold it are shown: those of the simulator do not.
-    """
-    rows = []
-    for variant in evidence.variants:
-        series = [
-            depth["attention.step_kl"]
-            for run in evidence.records(variant)
-            if isinstance(depth := read_probe(run).value.get("depth"), Mapping)
-            and None not in depth.get("attention.step_kl", [None])
-        ]
-        if series:
-            means = [sum(each) / len(each) for each in zip(*series, strict=True)]
-            steps = {f"{k} → {k + 1}": f"{mean:.3f}" for k, mean in enumerate(means, start=1)}
-            rows.append({"variant": variant, "runs": len(series)} | steps)
-    return rows
 
 
 def replace_claims(
@@ -145,22 +121,7 @@ def replace_claims(
 
 def likeness_claims(evidence: Evidence) -> list[Judged | JudgedClaim]:
     """Judge whether two intact systems answer more alike than two that lack the same thing."""
-    predicted = {
-        variant: {
-            task: {
-                seed: classes
-                for seed, run in evidence.runs.get((task, variant), {}).items()
-                if (classes := run.predictions()) is not None
-            }
-            for task in evidence.tasks
-        }
-        for variant in evidence.variants
-    }
-    alike = {
-        name: agreements(predicted[label(TRANSFORMER, name)], predicted[label(SIMULATOR, name)])
-        for name in STABILIZERS
-        if label(TRANSFORMER, name) in predicted and label(SIMULATOR, name) in predicted
-    }
+    alike = likeness(evidence)
     if BOTH not in alike or NO_NORM not in alike or not any(alike[BOTH].values()):
         return []
     gaps = {

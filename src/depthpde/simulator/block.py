@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 from depthpde.layers.decoding import DecodeCache
 from depthpde.layers.dropout import dropout as drop
@@ -77,10 +79,11 @@ class SimulatedBlock(Block):
         return self.placed.on_stream(Position.BETWEEN_BLOCKS, u, valid_mask=valid_mask)
 
     def plan(self, u: Field, valid_mask: Mask | None = None) -> StepPlan:
-        """Arrange the terms of this block for its integrator."""
+        """Arrange the terms of this block for its integrator; attention is open to observers."""
+        watch = partial(self.placed.on_branch, valid_mask=valid_mask)
         equation = Equation(
             diffusion=0.0 if self.diffusivity is None else self.diffusivity(),
-            interaction=self._along_depth("attention"),
+            interaction=self._along_depth("attention", options={"at": watch}),
             reaction=self._along_depth("reaction"),
             interaction_norm=self._along_depth("attention_norm", dropout=False),
             reaction_norm=self._along_depth("reaction_norm", dropout=False),
@@ -96,12 +99,14 @@ class SimulatedBlock(Block):
         """Take the block after this one, whose weights stand at the end of this one's time."""
         self._next = (block,)
 
-    def _along_depth(self, name: str, *, dropout: bool = True) -> Map:
+    def _along_depth(
+        self, name: str, *, dropout: bool = True, options: Mapping[str, Any] | None = None
+    ) -> Map:
         maps = [self.get_submodule(name)]
         if self.simulator.weights is Weights.INTERPOLATED and self._next:
             maps.append(self._next[0].get_submodule(name))
         share = self.add.dropout if self.training and dropout else 0.0
         then = partial(drop, share=share) if share else None
         if len(maps) == 1 and then is None:
-            return maps[0]
-        return Interpolated(maps, start=self.index, then=then)
+            return partial(maps[0], **options) if options else maps[0]
+        return Interpolated(maps, start=self.index, then=then, options=options)

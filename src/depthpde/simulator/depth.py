@@ -10,7 +10,8 @@ is continuous in time, so that a smaller step has a limit to converge to.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from torch import Tensor, nn
 from torch.func import functional_call
@@ -30,6 +31,7 @@ class Interpolated:
         modules: One for each layer, alike but for their weights.
         start: Time of the first.
         then: Applied to what comes out, such as dropout.
+        options: Handed to the map with every field, such as an observer of attention.
     """
 
     def __init__(
@@ -38,10 +40,12 @@ class Interpolated:
         *,
         start: float = 0.0,
         then: Callable[[Field], Field] | None = None,
+        options: Mapping[str, Any] | None = None,
     ) -> None:
         if not modules:
             raise ValueError("`modules` must hold at least one module, got none; pass the layers")
         self.modules, self.start, self.then = tuple(modules), start, then
+        self.options = dict(options or {})
         first = _shapes(self.modules[0])
         for index, module in enumerate(self.modules):
             if _shapes(module) != first or type(module) is not type(self.modules[0]):
@@ -56,10 +60,10 @@ class Interpolated:
 
     def __call__(self, u: Field, t: float, **keywords: Mask) -> Field:
         """Apply the map that stands at time t."""
-        change = self._apply(u, t, keywords)
+        change = self._apply(u, t, self.options | keywords)
         return change if self.then is None else self.then(change)
 
-    def _apply(self, u: Field, t: float, keywords: dict[str, Mask]) -> Field:
+    def _apply(self, u: Field, t: float, keywords: dict[str, Any]) -> Field:
         at = min(max(t - self.start, 0.0), len(self.modules) - 1.0)
         layer, weight = int(at), at - int(at)
         if weight == 0.0:  # at a layer's own time: its own weights, to the bit

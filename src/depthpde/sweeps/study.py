@@ -24,6 +24,7 @@ from depthpde.records.protocols.steps import (
     failed_gates,
     gate_results,
     pass_gates,
+    rate_label,
     stage_grid,
     stops,
 )
@@ -347,7 +348,7 @@ def _mean_loss(records: Sequence[Record]) -> float | None:
 def _at_rate(variant: Variant, rate: float) -> Variant:
     return replace(
         variant,
-        label=f"{variant.label} @ {rate:g}",
+        label=rate_label(variant.label, rate),
         words=f"{variant.words}, learning rate {rate:g}".removeprefix(", "),
         training=dict(variant.training) | {"learning_rate": rate},
     )

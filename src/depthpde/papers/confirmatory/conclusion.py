@@ -19,7 +19,7 @@ from depthpde.papers.claims import (
     undecided,
 )
 from depthpde.papers.confirmatory.readings import corrupted_scores, reading_scores, reading_tables
-from depthpde.papers.experiment import Case, Conclude, Conclusion, Experiment
+from depthpde.papers.experiment import Case, Conclude, Conclusion, Experiment, Tables
 from depthpde.papers.extra_tables import extra_tables
 from depthpde.records.contrasts import difference, interaction
 from depthpde.records.escapes import LEARNED_AT_ONCE
@@ -37,11 +37,18 @@ from depthpde.records.protocols.steps import GateResult
 from depthpde.records.verdicts import LEVEL, Hypothesis, with_p
 
 
-def by_protocol(protocol: StudyProtocol) -> Conclude:
+def by_protocol(
+    protocol: StudyProtocol,
+    *,
+    tables: Tables = lambda evidence: {},
+    tuning_tables: Tables = lambda evidence: {},
+) -> Conclude:
     """Make the conclusion of an experiment that runs under a protocol.
 
     Args:
         protocol: Its own.
+        tables: The runs that a look sees → tables of its own beside the tests; they decide nothing.
+        tuning_tables: The runs that chose rates → the same, for what is said of them.
     """
 
     def conclude(case: Case) -> Conclusion:
@@ -63,8 +70,10 @@ def by_protocol(protocol: StudyProtocol) -> Conclude:
         seen = at_seeds(kept, protocol.seeds_of(look))
         notes += rates_at_an_end(protocol, seen)
         judged = [_at_look(_judge(seen, each), look) for each in protocol.contrasts]
-        tables = reading_tables(seen) | extra_tables(seen)
-        return Conclusion(claims=in_order(judged), tables=tables, notes=notes)
+        beside = dict(tables(seen)) | reading_tables(seen) | extra_tables(seen)
+        if case.tuning is not None:
+            beside |= tuning_tables(case.tuning)
+        return Conclusion(claims=in_order(judged), tables=beside, notes=notes)
 
     return conclude
 

@@ -13,11 +13,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from depthpde.papers.ablation.by_depth import TRAINING, training_table
 from depthpde.papers.ablation.variants import BOTH, NO_NORM, STABILIZERS
 from depthpde.papers.confirmatory.conclusion import by_protocol
 from depthpde.papers.experiment import SIX_SEEDS, Experiment
+from depthpde.papers.extra_tables import Rows
+from depthpde.records.evidence import Evidence, score
 from depthpde.records.protocols.endpoints import ACCURACY
 from depthpde.records.protocols.protocol import BaselineGate, Look, PlannedContrast, StudyProtocol
+from depthpde.records.protocols.steps import rate_label
+from depthpde.records.record import State
+from depthpde.records.statistics.paired import mean
 from depthpde.sweeps.grid import Variant, bases
 from depthpde.sweeps.scale import Scale
 
@@ -25,6 +31,7 @@ if TYPE_CHECKING:
     from depthpde.runs.presets import Preset
 
 TASK = "listops-mini"
+MAP = "test accuracy of the runs that chose rates, five seeds each"
 DEPTHS = (6, 12, 24, 48)
 WITH, WITHOUT, UNCLIPPED = "norms", "no norms", "no norms, no clipping"
 KINDS: Mapping[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -101,6 +108,30 @@ PROTOCOL = StudyProtocol(
     tuning_share=0.5,
     stopping="after the sixth seed; the map by depth, clipping and rate is of the tuning seeds",
 )
+
+
+def rate_map(tuning: Evidence) -> Rows:
+    """Lay out accuracy and divergences of the tuning runs: depth, norms and clipping by rate.
+
+    Args:
+        tuning: The runs that chose rates.
+    """
+    rows: Rows = []
+    for each in VARIANTS:
+        row = {"variant": each.label}
+        for rate in PROTOCOL.rates:
+            runs = tuning.records(rate_label(each.label, rate))
+            reached = [value for run in runs if (value := score(run)) is not None]
+            if reached:
+                lost = sum(run.state is State.DIVERGED for run in runs)
+                row[f"rate {rate:g}"] = f"{mean(reached):.1f}" + (
+                    f", {lost} diverged" if lost else ""
+                )
+        if len(row) > 1:
+            rows.append(row)
+    return rows
+
+
 EXPERIMENT = Experiment(
     name=PROTOCOL.name,
     question=PROTOCOL.question,
@@ -110,5 +141,9 @@ EXPERIMENT = Experiment(
     fixed_tasks=True,
     seeds=dict(SIX_SEEDS) | {Scale.QUICK: 1},
     protocol=PROTOCOL,
-    conclude=by_protocol(PROTOCOL),
+    conclude=by_protocol(
+        PROTOCOL,
+        tables=lambda evidence: {TRAINING: training_table(evidence)},
+        tuning_tables=lambda tuning: {MAP: rate_map(tuning)},
+    ),
 )

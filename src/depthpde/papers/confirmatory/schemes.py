@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from depthpde.papers.ablation.by_depth import TRAINING, training_table
 from depthpde.papers.ablation.variants import BOTH, NO_NORM, STABILIZERS
 from depthpde.papers.confirmatory.conclusion import by_protocol
 from depthpde.papers.experiment import SIX_SEEDS, Experiment
@@ -85,5 +86,5 @@ EXPERIMENT = Experiment(
     fixed_tasks=True,
     seeds=dict(SIX_SEEDS) | {Scale.QUICK: 1},
     protocol=PROTOCOL,
-    conclude=by_protocol(PROTOCOL),
+    conclude=by_protocol(PROTOCOL, tables=lambda evidence: {TRAINING: training_table(evidence)}),
 )

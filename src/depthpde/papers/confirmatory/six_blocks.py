@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from depthpde.papers.ablation.by_depth import layer_tables
 from depthpde.papers.ablation.variants import (
     BOTH,
     NEITHER,
@@ -117,5 +118,5 @@ EXPERIMENT = Experiment(
     bases=_bases,
     fixed_tasks=True,
     protocol=PROTOCOL,
-    conclude=by_protocol(PROTOCOL),
+    conclude=by_protocol(PROTOCOL, tables=layer_tables),
 )

@@ -28,6 +28,15 @@ def stage_of(grid: str) -> tuple[str, str] | None:
     return (study, stage) if study and stage in STAGES else None
 
 
+def rate_label(variant: str, rate: float) -> str:
+    """Return what a variant is called among the runs that choose rates.
+
+    >>> rate_label("baseline", 1e-3)
+    'baseline @ 0.001'
+    """
+    return f"{variant} @ {rate:g}"
+
+
 def choose_rate(losses: Mapping[float, float | None]) -> float:
     """Return the learning rate of the least validation loss; the smaller of two that are equal.
 
