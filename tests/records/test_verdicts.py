@@ -58,7 +58,9 @@ def test_the_table_of_verdicts(values, hypothesis, outcome):
 
 
 def test_every_outcome_of_the_scale_is_in_the_table():
-    assert {outcome for *_, outcome in TABLE} == {str(each) for each in Outcome}
+    assert {outcome for *_, outcome in TABLE} == {str(each) for each in Outcome} - {
+        "not judged yet"  # given by a protocol, never by numbers
+    }
 
 
 @pytest.mark.parametrize("scale", [0.01, 1.0, 50.0])

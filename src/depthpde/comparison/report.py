@@ -29,6 +29,7 @@ WORDS = {
     Outcome.CONTRADICTED: "worse",
     Outcome.EQUIVALENT: "the same",
     Outcome.INCONCLUSIVE: "inconclusive",
+    Outcome.WAITING: "not judged yet",
 }
 
 

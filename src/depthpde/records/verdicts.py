@@ -51,6 +51,8 @@ class Outcome(StrEnum):
     CONTRADICTED = "contradicted"
     EQUIVALENT = "equivalent"
     INCONCLUSIVE = "inconclusive"
+    WAITING = "not judged yet"
+    """No verdict: the first look that its protocol names has not come."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -21,6 +21,7 @@ MARKS = {
     Outcome.CONTRADICTED: "✗",
     Outcome.EQUIVALENT: "=",
     Outcome.INCONCLUSIVE: "?",
+    Outcome.WAITING: "–",
 }
 TONES = {Outcome.SUPPORTED: "confirmed", Outcome.CONTRADICTED: "refused"}
 

@@ -23,6 +23,7 @@ MARKS = {
     Outcome.CONTRADICTED: ("▼", "warning"),
     Outcome.EQUIVALENT: ("≈", "plain"),
     Outcome.INCONCLUSIVE: ("?", "plain"),
+    Outcome.WAITING: ("–", "plain"),
 }
 """Verdict of a test → its mark and tone."""
 

@@ -91,7 +91,7 @@ def test_a_contrast_that_is_not_shown_closes_the_gate_to_the_next():
 def test_runs_of_another_protocol_or_of_none_are_exploratory_and_shown_so():
     made = evidence({"wide": 3.0, "twin": 3.0}, name="made", seeds=8)
     bare = conclude(made)
-    assert {each.verdict for each in bare.claims} == {Outcome.INCONCLUSIVE}
+    assert {each.verdict for each in bare.claims} == {Outcome.WAITING}
     assert bare.claims[0].n == 0
     assert "48 runs are left out: exploratory, made without a protocol" in bare.notes
     other = conclude(under(made, study="0" * 16))
@@ -100,8 +100,9 @@ def test_runs_of_another_protocol_or_of_none_are_exploratory_and_shown_so():
 
 def test_before_the_first_look_nothing_is_told():
     found = conclude(under(evidence({"wide": 9.0, "twin": 9.0}, name="made", seeds=5)))
-    assert {each.verdict for each in found.claims} == {Outcome.INCONCLUSIVE}
+    assert {each.verdict for each in found.claims} == {Outcome.WAITING}
     assert {each.effect for each in found.claims} == {None}
+    assert {each.n for each in found.claims} == {10}, "five pairs on each of two tasks"
     assert "5 of 6 seeds: the first look has not come" in found.claims[0].finding
 
 

@@ -34,7 +34,7 @@ from depthpde.records.protocols.protocol import (
     StudyProtocol,
 )
 from depthpde.records.protocols.steps import GateResult
-from depthpde.records.verdicts import LEVEL, Hypothesis, with_p
+from depthpde.records.verdicts import LEVEL, Hypothesis, Outcome, with_p
 
 
 def by_protocol(
@@ -64,8 +64,9 @@ def by_protocol(
         notes.insert(0, f"protocol {protocol.digest}; {_words(look, finished, protocol)}")
         if look is None:
             waits = f"{finished} of {protocol.looks[0].seeds} seeds: the first look has not come"
-            n = sum(map(len, kept.runs.values()))
-            claims = [undecided(claim_of(each), waits, n) for each in protocol.contrasts]
+            n = finished * len(kept.tasks)
+            early = (undecided(claim_of(each), waits, n) for each in protocol.contrasts)
+            claims = [replace(each, verdict=Outcome.WAITING) for each in early]
             return Conclusion(claims=claims, notes=notes)
         seen = at_seeds(kept, protocol.seeds_of(look))
         notes += rates_at_an_end(protocol, seen)
