@@ -71,7 +71,8 @@ def by_protocol(
         seen = at_seeds(kept, protocol.seeds_of(look))
         notes += rates_at_an_end(protocol, seen)
         judged = [_at_look(_judge(seen, each), look) for each in protocol.contrasts]
-        beside = dict(tables(seen)) | reading_tables(seen) | extra_tables(seen)
+        own = {title: rows for title, rows in tables(seen).items() if rows}
+        beside = own | reading_tables(seen) | extra_tables(seen)
         if case.tuning is not None:
             beside |= tuning_tables(case.tuning)
         return Conclusion(claims=in_order(judged), tables=beside, notes=notes)

@@ -20,6 +20,8 @@ from depthpde.papers.confirmatory.stencil import BOUNDED, REACH, ROTARY
 from depthpde.papers.confirmatory.stencil import VARIANTS as STENCILS
 from depthpde.papers.experiment import Experiment
 from depthpde.papers.placement import BASELINE, BOUND, EMBEDDING, START, positions
+from depthpde.papers.placement_tables import Rows, along_training, own_digits
+from depthpde.records.evidence import Evidence
 from depthpde.records.protocols.endpoints import ACCURACY
 from depthpde.records.protocols.protocol import (
     BaselineGate,
@@ -146,6 +148,20 @@ PROTOCOL = StudyProtocol(
     stopping="levels by Lan and DeMets, O'Brien–Fleming; after the first look the experiment may "
     "end with the verdicts it has, or go on to the next look; a task below its gate is left out",
 )
+
+
+def tables(evidence: Evidence) -> dict[str, Rows]:
+    """Return what a reader asks next: early or late in training, and which expressions."""
+    return {
+        "after embedding − baseline along training, validation points": along_training(
+            evidence, EMBEDDING
+        ),
+        "ListOps: points gained, by how many arguments of the root are its own digits": own_digits(
+            evidence, [EMBEDDING, FREE.label, BOTH, BOUNDED]
+        ),
+    }
+
+
 EXPERIMENT = Experiment(
     name=PROTOCOL.name,
     question=PROTOCOL.question,
@@ -154,5 +170,5 @@ EXPERIMENT = Experiment(
     bases=_bases,
     fixed_tasks=True,
     protocol=PROTOCOL,
-    conclude=by_protocol(PROTOCOL),
+    conclude=by_protocol(PROTOCOL, tables=tables),
 )
