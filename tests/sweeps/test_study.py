@@ -132,6 +132,14 @@ def test_one_diverged_tuning_seed_rules_a_rate_out(tmp_path):
     assert chosen_rates(a_plan(), tmp_path)[TASK, "baseline"] == 1e-2
 
 
+def test_a_variant_that_diverges_at_every_rate_is_tested_at_the_smallest(tmp_path):
+    lost = {(True, rate, seed): None for rate in PROTOCOL.rates for seed in (200, 201, 100, 101)}
+    found = compute_study(a_plan(), pretend(tmp_path, losses(but=lost)), tmp_path)
+    assert chosen_rates(a_plan(), tmp_path)[TASK, "placed"] == min(PROTOCOL.rates)
+    assert found.exit_code == 0
+    assert study_status(a_plan(), tmp_path).look == PROTOCOL.looks[0]
+
+
 def test_a_gate_that_fails_stops_before_any_variant_is_run(tmp_path):
     gate = BaselineGate(task=TASK, endpoint="accuracy", least=60.0, words="counting")
     plan = a_plan(replace(PROTOCOL, gates=(gate,)))

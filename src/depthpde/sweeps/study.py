@@ -294,13 +294,13 @@ def _known_rates(
         for each in plan.variants:
             if labels is not None and each.label not in labels:
                 continue
-            losses: dict[float, float | None] = {}
+            losses: dict[float, list[float | None]] = {}
             for rate in protocol.rates:
                 label = _at_rate(each, rate).label
                 ids = [runs[task, label, seed] for seed in protocol.tuning_seeds]
                 ended = [record for run in ids if (record := _finished(results, run)) is not None]
                 if len(ended) == len(ids):
-                    losses[rate] = _mean_loss(ended)
+                    losses[rate] = [_loss(record) for record in ended]
             if len(losses) == len(protocol.rates):
                 found[task, each.label] = choose_rate(losses)
     return found
@@ -334,15 +334,11 @@ def _finished(results: Path, run: str) -> Record | None:
     return record if record.state in FINISHED else None
 
 
-def _mean_loss(records: Sequence[Record]) -> float | None:
-    """Return the mean validation loss of runs; None where one diverged."""
-    total = 0.0
-    for each in records:
-        best = (each.result or {}).get("validation")
-        if best is None or (each.result or {})["status"] == "diverged":
-            return None
-        total += float(best["loss"])
-    return total / len(records)
+def _loss(record: Record) -> float | None:
+    """Return the validation loss of a run; None where it diverged."""
+    result = record.result or {}
+    best = result.get("validation")
+    return None if best is None or result["status"] == "diverged" else float(best["loss"])
 
 
 def _at_rate(variant: Variant, rate: float) -> Variant:

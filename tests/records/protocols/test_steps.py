@@ -29,12 +29,19 @@ PROTOCOL = StudyProtocol(
 )
 
 
-def test_the_rate_of_the_least_loss_is_chosen_and_a_tie_goes_to_the_smaller():
-    assert choose_rate({2e-3: 1.0, 1e-3: 1.1, 5e-4: 1.2}) == 2e-3
-    assert choose_rate({2e-3: 1.0, 1e-3: 1.0}) == 1e-3
-    assert choose_rate({2e-3: None, 1e-3: math.nan, 5e-4: 7.0}) == 5e-4
-    with pytest.raises(ValueError, match="none of 2: every rate diverged"):
-        choose_rate({2e-3: None, 1e-3: math.inf})
+def test_the_rate_of_the_least_mean_loss_is_chosen_and_a_tie_goes_to_the_smaller():
+    assert choose_rate({2e-3: [1.0, 1.2], 1e-3: [1.1, 1.3], 5e-4: [1.2, 1.2]}) == 2e-3
+    assert choose_rate({2e-3: [1.0], 1e-3: [1.0]}) == 1e-3
+
+
+def test_a_rate_that_lost_a_seed_comes_after_all_that_lost_fewer():
+    assert choose_rate({2e-3: [None], 1e-3: [math.nan], 5e-4: [7.0]}) == 5e-4
+    assert choose_rate({2e-3: [0.1, None], 1e-3: [9.0, 9.0]}) == 1e-3
+    assert choose_rate({2e-3: [0.1, None], 1e-3: [9.0, math.inf], 5e-4: [None, None]}) == 2e-3
+
+
+def test_a_variant_that_diverges_at_every_rate_keeps_the_smallest():
+    assert choose_rate({2e-3: [None], 1e-3: [math.inf], 4e-3: [math.nan]}) == 1e-3
 
 
 def test_gates_pass_above_their_mark_and_wait_where_nothing_was_measured():

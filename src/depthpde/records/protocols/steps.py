@@ -37,19 +37,23 @@ def rate_label(variant: str, rate: float) -> str:
     return f"{variant} @ {rate:g}"
 
 
-def choose_rate(losses: Mapping[float, float | None]) -> float:
-    """Return the learning rate of the least validation loss; the smaller of two that are equal.
+def choose_rate(losses: Mapping[float, Sequence[float | None]]) -> float:
+    """Return the learning rate that lost the fewest tuning seeds, of these the least mean loss.
+
+        min over rates of   (diverged seeds,   mean loss of the others,   rate)
+
+    A variant that diverges at every rate keeps the gentlest one: what breaks is measured too.
 
     Args:
-        losses: Validation loss by rate; None or not finite where the run diverged.
+        losses: Validation losses by rate, one a tuning seed; None or not finite where it diverged.
     """
-    ended = {r: v for r, v in losses.items() if v is not None and math.isfinite(v)}
-    if not ended:
-        raise ValueError(
-            f"`losses` must have a finite one, got none of {len(losses)}: every rate diverged; "
-            "a protocol with smaller rates is a new protocol"
-        )
-    return min(sorted(ended), key=lambda each: ended[each])
+
+    def order(rate: float) -> tuple[int, float, float]:
+        ended = [each for each in losses[rate] if each is not None and math.isfinite(each)]
+        lost = len(losses[rate]) - len(ended)
+        return lost, math.fsum(ended) / len(ended) if ended else math.inf, rate
+
+    return min(losses, key=order)
 
 
 @dataclass(frozen=True, slots=True)
