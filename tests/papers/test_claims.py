@@ -95,6 +95,29 @@ def test_a_share_is_measured_from_a_half(share, outcome):
     assert measured_claim("c", "{mean:.2f}", {}, mark=0.9).n == 0
 
 
+@pytest.mark.parametrize("together", [in_order, by_holm])
+def test_claims_of_the_same_words_keep_their_own_numbers(together):
+    """Keyed by its words behind the colon, the second had the verdict of the last."""
+    sizes = (3.0, 2.0, -1.0)
+    found = [
+        number_claim("A: it is more.", "{mean:.1f}", {"t": [size + 0.01 * k for k in range(8)]})
+        for size in sizes
+    ]
+    rows = together(found)
+    assert [round(row.effect) for row in rows] == [3, 2, -1]
+    wanted = [Outcome.SUPPORTED, Outcome.SUPPORTED, Outcome.CONTRADICTED]
+    assert [found[k].verdict.outcome for k in range(3)] == wanted
+
+
+def test_the_order_names_the_claim_that_closed_the_way():
+    none = number_claim("A: it is more.", "", {"t": [-0.4, 0.5, -0.3, 0.2, 0.1, -0.2]})
+    sure = number_claim("B: it is more.", "", {"t": [3.0, 3.1, 3.2, 3.3, 3.1, 3.0]})
+    rows = in_order([sure, none, sure])
+    assert [row.verdict for row in rows[::2]] == [Outcome.SUPPORTED, Outcome.INCONCLUSIVE]
+    assert "not reached: it is more was not shown" in rows[2].finding
+    assert "not reached" not in rows[0].finding + rows[1].finding
+
+
 @pytest.mark.parametrize(
     ("middle", "outcome"),
     [

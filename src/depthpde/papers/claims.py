@@ -74,6 +74,7 @@ def effect_claim(
     *,
     what: str,
     scores: Scores | None = None,
+    unit: str = "points",
 ) -> Judged | JudgedClaim:
     """Judge a contrast of test accuracies over the tasks that stand in a mean.
 
@@ -81,9 +82,10 @@ def effect_claim(
         evidence: The finished runs.
         claim: What was claimed.
         weights: Variant → weight; `difference` of two variants for most claims.
-        hypothesis: Side, size and margin of the claim, in points.
+        hypothesis: Side, size and margin of the claim, in the unit.
         what: What was compared, in words.
         scores: Other numbers than test accuracies, such as those under noise.
+        unit: Of the scores.
 
     Returns:
         The claim with its verdict; the row itself where the pairs decide nothing.
@@ -100,13 +102,13 @@ def effect_claim(
     few = [why for each in used[:-1] if (why := lacking(evidence, each, used[-1])) is not None]
     if few:
         n = sum(map(len, values.values()))
-        return undecided(claim, f"{words}: {signed(combined_mean(values), 2)} points; {few[0]}", n)
+        return undecided(claim, f"{words}: {signed(combined_mean(values), 2)} {unit}; {few[0]}", n)
     whole = differences_of(found)
     if len(whole) > len(values):
         words += f" ({signed(combined_mean(whole), 2)} with Pathfinder, which counts escapes)"
     loss = _loss(evidence, weights) if clean else ""
     words += f"; test loss {loss}" if loss else ""
-    return Judged(claim=claim, words=words, verdict=judge(values, hypothesis))
+    return Judged(claim=claim, words=words, verdict=judge(values, hypothesis, unit=unit))
 
 
 def _loss(evidence: Evidence, weights: Weights) -> str:
@@ -274,14 +276,21 @@ def in_order(claims: Sequence[Judged | JudgedClaim]) -> list[JudgedClaim]:
     Args:
         claims: In the order in which the experiment names them.
     """
-    alone = [each for each in claims if isinstance(each, Judged)]
-    gated = judged_in_order({_short(e.claim): e.verdict for e in alone if e.verdict.p is not None})
+    tested = {
+        str(place): each.verdict
+        for place, each in enumerate(claims)
+        if isinstance(each, Judged) and each.verdict.p is not None
+    }
+    gated = judged_in_order(tested)  # by place: two claims may have the same words
     rows = []
-    for each in claims:
+    for place, each in enumerate(claims):
         if isinstance(each, JudgedClaim):
             rows.append(each)
             continue
-        rows.append(replace(each, verdict=gated.get(_short(each.claim), each.verdict)).row())
+        verdict = gated.get(str(place), each.verdict)
+        if verdict.closed_by:
+            verdict = replace(verdict, closed_by=_short(claims[int(verdict.closed_by)].claim))
+        rows.append(replace(each, verdict=verdict).row())
     return rows
 
 
@@ -293,22 +302,21 @@ def by_holm(claims: Sequence[Judged | JudgedClaim]) -> list[JudgedClaim]:
     Args:
         claims: In any order.
     """
-    alone = [each for each in claims if isinstance(each, Judged) and each.verdict.p is not None]
-    corrected = dict(
-        zip(
-            (each.claim for each in alone),
-            holm([each.verdict.p or 0.0 for each in alone]),
-            strict=True,
-        )
-    )
-    return [
-        each
-        if isinstance(each, JudgedClaim)
-        else replace(each, verdict=with_p(each.verdict, corrected[each.claim])).row()
-        if each.claim in corrected
-        else each.row()
-        for each in claims
-    ]
+    tested = {
+        place: each.verdict.p
+        for place, each in enumerate(claims)
+        if isinstance(each, Judged) and each.verdict.p is not None
+    }
+    corrected = dict(zip(tested, holm(list(tested.values())), strict=True))
+    rows = []
+    for place, each in enumerate(claims):
+        if isinstance(each, JudgedClaim):
+            rows.append(each)
+            continue
+        p = corrected.get(place)
+        verdict = each.verdict if p is None else with_p(each.verdict, p)
+        rows.append(replace(each, verdict=verdict).row())
+    return rows
 
 
 def _short(claim: str) -> str:

