@@ -135,6 +135,15 @@ def test_measurements_of_one_system_have_no_p():
     assert "p =" not in found.sentence()
 
 
+def test_a_difference_that_is_not_none_leaves_equivalence_open_and_says_so():
+    """No word of a few tasks: p is that of equivalence, and agrees with the interval."""
+    apart = {"t": [-0.9, -0.5, -1.2, -0.3, -0.8, -0.6]}
+    found = judge(apart, Hypothesis(sign=0, margin=0.75))
+    assert found.outcome is Outcome.INCONCLUSIVE
+    assert found.interval.high < 0
+    assert found.remarks() == ["not the same; whether within ±0.75 is open"]
+
+
 def test_an_order_closes_behind_what_was_not_shown():
     found = judged_in_order(
         {

@@ -153,7 +153,11 @@ class Verdict:
             if self.size_excluded and not clear:
                 found.append("the claimed size is excluded, its sign is open")
             if clear and self.p is not None and self.p > LEVEL and not self.closed_by:
-                found.append("interval and test disagree: a few tasks carry the mean")
+                found.append(
+                    "interval and test disagree: a few tasks carry the mean"
+                    if self.hypothesis.sign
+                    else f"not the same; whether within ±{self.hypothesis.margin:g} is open"
+                )
         if self.closed_by:
             found.append(f"not reached: {self.closed_by} was not shown")
         return found
