@@ -42,7 +42,7 @@ from torch.nn import functional as F
 import depthpde as dp
 from depthpde.data.batching import Part
 from depthpde.layers import stabilizer
-from depthpde.operators import fused_attention, fused_gelu
+from depthpde.operators import fused_attention, fused_gelu, linear_map
 from depthpde.training import evaluate as evaluation
 
 ROOT = Path(__file__).parents[1]
@@ -144,6 +144,7 @@ def _plain() -> Iterator[None]:
         patch.object(stabilizer, "dropout", F.dropout),
         patch.object(fused_attention, "supports", lambda *_, **__: False),
         patch.object(fused_gelu, "supports", lambda *_: False),
+        patch.object(linear_map, "FASTER", False),
         patch.object(evaluation, "_unless_full", lambda given: given),
     ):
         yield

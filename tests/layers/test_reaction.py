@@ -5,7 +5,8 @@ from torch import nn
 from torch.nn import functional as F
 from torch.nn.modules.module import register_module_forward_hook
 
-from depthpde.layers.reaction import Activation, FeedForward
+from depthpde.layers.reaction import Activation, FeedForward, Linear
+from depthpde.operators import linear_map as linear_module
 
 
 @pytest.mark.parametrize("activation", list(Activation))
@@ -101,3 +102,26 @@ def test_refuses_what_it_does_not_know():
 
 def test_says_which_nonlinearity_it_has():
     assert "activation=silu" in repr(FeedForward(4, 8, activation="silu"))
+
+
+def test_linear_has_torchs_parameters_start_and_values():
+    layers = []
+    for kind in (Linear, nn.Linear):
+        torch.manual_seed(0)
+        layers.append(kind(16, 32))
+    ours, theirs = layers
+    assert isinstance(ours, nn.Linear)
+    assert repr(ours) == repr(theirs)
+    assert all(torch.equal(ours.state_dict()[k], v) for k, v in theirs.state_dict().items())
+    u = torch.randn(2, 10, 16)
+    assert torch.equal(ours(u), theirs(u)), "small products are torch's own on every processor"
+
+
+def test_a_hook_sees_what_another_library_made(monkeypatch):
+    for name, value in (("FASTER", True), ("LEAST", 1)):
+        monkeypatch.setattr(linear_module, name, value)
+    layer, seen = Linear(16, 32), []
+    layer.register_forward_hook(lambda *given: seen.append(given[-1]))
+    u = torch.randn(2, 64, 16)
+    assert torch.equal(layer(u), seen[0])
+    torch.testing.assert_close(seen[0], nn.functional.linear(u, layer.weight, layer.bias))

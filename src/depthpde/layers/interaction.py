@@ -20,6 +20,7 @@ from depthpde.errors import (
     shown,
 )
 from depthpde.layers.decoding import DecodeCache
+from depthpde.layers.reaction import Linear
 from depthpde.operators import fused_attention
 from depthpde.operators.interaction import attention_weights, interact
 from depthpde.shapes import Field, Mask
@@ -104,7 +105,7 @@ class Attention(nn.Module):
         check_factory(device, dtype)
         self.window: int | None = None
         self.query, self.key, self.value, self.out = (
-            nn.Linear(dim, dim, device=device, dtype=dtype) for _ in range(4)
+            Linear(dim, dim, device=device, dtype=dtype) for _ in range(4)
         )
 
     def forward(

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from depthpde.errors import check_positive, check_range
 from depthpde.layers.decoding import DecodeCache
@@ -14,6 +13,7 @@ from depthpde.layers.embedding import InputKind
 from depthpde.layers.pooling import Pooling
 from depthpde.models.config import ModelConfig, TaskLike, check_config
 from depthpde.models.pretrained import Pretrained
+from depthpde.operators.linear_map import linear_map
 from depthpde.shapes import Mask
 
 
@@ -67,7 +67,7 @@ class LanguageModel(Pretrained):
                 token a call.
         """
         field, _ = self.encoder(tokens, valid_mask, cache=cache)
-        return F.linear(field, self.encoder.embedding.get_parameter("weight"))
+        return linear_map(field, self.encoder.embedding.get_parameter("weight"))
 
     @torch.no_grad()
     def generate(

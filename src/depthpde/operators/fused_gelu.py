@@ -3,8 +3,8 @@
     out = GELU(u Wᵀ + b)
 
 torch copies the bias into the product's place before the product, and reads the field again for
-the nonlinearity and for the bias's gradient. The products are torch's; the kernels stand in
-`kernels/gelu.py`.
+the nonlinearity and for the bias's gradient. The products are those of `linear_map`; the kernels
+stand in `kernels/gelu.py`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from depthpde.operators.diffusion.operator import apply_plainly, runs_eagerly
 from depthpde.operators.kernels.gelu import gelu_rows, gelu_rows_adjoint
 from depthpde.operators.kernels.lanes import FLOATS
 from depthpde.operators.kernels.threads import SMALL, TASKS, launch
+from depthpde.operators.linear_map import project, pull_back, weight_gradient
 from depthpde.shapes import Field
 
 
@@ -52,7 +53,7 @@ def linear_gelu(u: Field, weight: Tensor, bias: Tensor) -> Field:
 class _LinearGelu(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, u: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        product = u.reshape(-1, u.shape[-1]) @ weight.T
+        product = project(u.reshape(-1, u.shape[-1]), weight)
         out = torch.empty_like(product)
         rows, each, tasks = _parts(product)
         launch(gelu_rows, tasks, product.numel(), *map(_flat, (product, bias, out)), rows, each)
@@ -75,8 +76,8 @@ class _LinearGelu(torch.autograd.Function):
             *map(_flat, (product, bias, g, slopes, sums)), rows, each,
         )  # fmt: skip
         wanted = ctx.needs_input_grad
-        du = (slopes @ weight).view(u.shape) if wanted[0] else None
-        dw = slopes.T @ u.reshape(rows, -1) if wanted[1] else None
+        du = pull_back(slopes, weight).view(u.shape) if wanted[0] else None
+        dw = weight_gradient(slopes, u.reshape(rows, -1)) if wanted[1] else None
         return du, dw, sums.sum(0) if wanted[2] else None
 
 

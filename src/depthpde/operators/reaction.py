@@ -17,6 +17,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from depthpde.operators import fused_gelu
+from depthpde.operators.linear_map import linear_map
 from depthpde.shapes import Field
 
 
@@ -44,14 +45,14 @@ def feed_forward(
     if activation is functional.gelu and bias_in is not None:
         hidden = _linear_gelu(u, weight_in, bias_in)
     else:
-        hidden = activation(functional.linear(u, weight_in, bias_in))
-    return functional.linear(hidden, weight_out, bias_out)
+        hidden = activation(linear_map(u, weight_in, bias_in))
+    return linear_map(hidden, weight_out, bias_out)
 
 
 def _linear_gelu(u: Field, weight: Tensor, bias: Tensor) -> Field:
     if fused_gelu.supports(u, weight, bias):
         return fused_gelu.linear_gelu(u, weight, bias)
-    return functional.gelu(functional.linear(u, weight, bias))
+    return functional.gelu(linear_map(u, weight, bias))
 
 
 def linear(u: Field, rate: float = 1.0) -> Field:
