@@ -100,3 +100,14 @@ def _stem(grid_section):
 
 def _accuracy(record):
     return record.result["test"]["accuracy"]
+
+
+def test_the_start_page_leads_with_what_was_laid_down_and_is_settled():
+    text = (ROOT / "results" / "report" / "report.html").read_text(encoding="utf-8")
+    leading = text[
+        text.index('id="settled"') : text.index("Found without a protocol, in placement")
+    ]
+    assert 'href="grid-medium.html">medium</a>' in leading
+    assert "Supported:" in leading
+    assert "grid-noise.html" not in leading, "inconclusive: it stands among the questions"
+    assert text.index('id="settled"') < text.index("After embedding helps most")

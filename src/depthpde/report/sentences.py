@@ -40,6 +40,8 @@ class Sentence:
     """What it says."""
     text: str
     """On what grounds."""
+    settled: bool = False
+    """Whether a test that was laid down before the first run decided it, either way."""
 
 
 def judge(evidence: Evidence) -> list[Sentence]:
@@ -91,7 +93,8 @@ def _tested(claim: JudgedClaim) -> Sentence:
     grounds += f", n\u00a0=\u00a0{claim.n}"
     if "not reached" in claim.finding:
         grounds += "; not reached by the order of tests"
-    return Sentence(mark, tone, f"{str(claim.verdict).capitalize()}:", grounds)
+    settled = claim.verdict not in (Outcome.INCONCLUSIVE, Outcome.WAITING)
+    return Sentence(mark, tone, f"{str(claim.verdict).capitalize()}:", grounds, settled)
 
 
 def _apart(found: Overall, p: str) -> bool:
