@@ -7,9 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from depthpde.papers.extra_tables import extra_tables, learned_placement, learned_values, left_out
+from depthpde.papers.extra_tables import (
+    difference_table,
+    extra_tables,
+    learned_placement,
+    learned_values,
+    left_out,
+)
 from depthpde.records.evidence import Evidence, over_all
 from depthpde.records.record import Record
+from papers import invented
 
 STEM = "encoder.placed.layers.after_embedding.layer"
 
@@ -118,3 +125,12 @@ def test_nothing_is_shown_of_nothing():
 def test_weights_that_cannot_be_read_are_left_out(weights):
     run = one("m", {"kind": "multiscale"}, ratios={f"{STEM}.free": [0.1]}, weights=weights)
     assert "weights" not in learned_values(printed({"m": run}))[0]
+
+
+def test_differences_stand_by_task_beside_their_mean_and_what_was_not_run_is_left_out():
+    found = invented.evidence({"wide": 3.0, "twin": 1.0}, spread=0.0, seeds=6)
+    pairs = {"first": ("wide", "twin"), "second": ("wide", "baseline"), "none": ("wide", "lost")}
+    assert difference_table(found, "pair", pairs) == [
+        {"pair": "first", "Text": "+2.0", "Image": "+2.0", "mean Δ [95 %]": "+2.0 [+2.0, +2.0]"},
+        {"pair": "second", "Text": "+3.0", "Image": "+3.0", "mean Δ [95 %]": "+3.0 [+3.0, +3.0]"},
+    ]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from depthpde.pages.formatting import format_interval, plain, short_tasks, signed
+from depthpde.records.contrasts import contrast, difference, differences_of
 from depthpde.records.evidence import Evidence, in_mean
 from depthpde.records.learned_filters import BANDS, learned_ratios, learned_weights, start_and_bound
 from depthpde.records.probes import measured_bands
 from depthpde.records.record import Record
 from depthpde.records.run_model import placements
+from depthpde.records.scores import scores_of
 from depthpde.records.statistics.combination import combined_interval, combined_mean
 from depthpde.records.statistics.paired import mean
 
@@ -24,6 +26,29 @@ def extra_tables(evidence: Evidence) -> dict[str, Rows]:
         "mean difference when one task is left out": left_out(evidence),
     }
     return {title: rows for title, rows in found.items() if rows}
+
+
+def difference_table(evidence: Evidence, head: str, pairs: Mapping[str, tuple[str, str]]) -> Rows:
+    """Lay out differences of two variants each: by task, and their mean with its interval.
+
+    Args:
+        evidence: The finished runs.
+        head: What the rows differ in.
+        pairs: Name of a row → variant, and what it is compared with.
+    """
+    rows: Rows = []
+    scores, short = scores_of(evidence), short_tasks(evidence.tasks)
+    for name, pair in pairs.items():
+        if not all(each in scores for each in pair):
+            continue
+        values = differences_of(contrast(scores, difference(*pair)))
+        if values:
+            mean_of = (
+                f"{signed(combined_mean(values))} {format_interval(combined_interval(values))}"
+            )
+            by_task = {short[task]: signed(mean(each)) for task, each in values.items()}
+            rows.append({head: name} | by_task | {"mean Δ [95 %]": mean_of})
+    return rows
 
 
 def learned_values(evidence: Evidence) -> Rows:

@@ -17,7 +17,7 @@ from depthpde.papers.ablation.by_depth import TRAINING, training_table
 from depthpde.papers.ablation.variants import BOTH, NO_NORM, STABILIZERS
 from depthpde.papers.confirmatory.conclusion import by_protocol
 from depthpde.papers.experiment import SIX_SEEDS, Experiment
-from depthpde.papers.extra_tables import Rows
+from depthpde.papers.extra_tables import Rows, difference_table
 from depthpde.records.evidence import Evidence, score
 from depthpde.records.protocols.endpoints import ACCURACY
 from depthpde.records.protocols.protocol import BaselineGate, Look, PlannedContrast, StudyProtocol
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 TASK = "listops-mini"
 MAP = "test accuracy of the runs that chose rates, five seeds each"
+BY_DEPTH = "what norms gain, by depth"
 DEPTHS = (6, 12, 24, 48)
 WITH, WITHOUT, UNCLIPPED = "norms", "no norms", "no norms, no clipping"
 KINDS: Mapping[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -68,6 +69,11 @@ def _bases(scale: Scale, tasks: Sequence[str]) -> Mapping[str, Preset]:
 
 
 _DEEP, _SHALLOW = DEPTHS[-1], DEPTHS[0]
+_GAINS = {
+    f"{blocks}: with norms − {without}": (_label(WITH, blocks), _label(without, blocks))
+    for blocks in DEPTHS
+    for without in (WITHOUT, UNCLIPPED)
+}
 PROTOCOL = StudyProtocol(
     name="depth-map",
     question="How deep can a network without norms be trained, by clipping and learning rate?",
@@ -143,7 +149,10 @@ EXPERIMENT = Experiment(
     protocol=PROTOCOL,
     conclude=by_protocol(
         PROTOCOL,
-        tables=lambda evidence: {TRAINING: training_table(evidence)},
+        tables=lambda evidence: {
+            TRAINING: training_table(evidence),
+            BY_DEPTH: difference_table(evidence, "blocks", _GAINS),
+        },
         tuning_tables=lambda tuning: {MAP: rate_map(tuning)},
     ),
 )

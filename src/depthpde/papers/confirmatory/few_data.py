@@ -14,6 +14,7 @@ from depthpde.papers.confirmatory.conclusion import by_protocol
 from depthpde.papers.confirmatory.stencil import FREE_FROM_IDENTITY, STEPS
 from depthpde.papers.confirmatory.stencil import VARIANTS as STENCILS
 from depthpde.papers.experiment import Experiment
+from depthpde.papers.extra_tables import difference_table
 from depthpde.records.protocols.endpoints import ACCURACY
 from depthpde.records.protocols.protocol import Look, PlannedContrast, StudyProtocol
 from depthpde.sweeps.grid import bases
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 TASKS = ("mnist-mini", "image-mini", "text-mini")
 SIZES = (250, 1000, 4000, 16000)
+BY_SIZE = "sixteen steps − free convolution of width 33, by the number of training examples"
 
 
 def _label(variant: str, examples: int) -> str:
@@ -92,5 +94,10 @@ EXPERIMENT = Experiment(
     bases=_bases,
     fixed_tasks=True,
     protocol=PROTOCOL,
-    conclude=by_protocol(PROTOCOL),
+    conclude=by_protocol(
+        PROTOCOL,
+        tables=lambda evidence: {
+            BY_SIZE: difference_table(evidence, "examples", {f"{n:,}": _pair(n) for n in SIZES})
+        },
+    ),
 )
