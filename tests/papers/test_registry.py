@@ -37,7 +37,7 @@ IDS = {
     "medium": ("c53975d014580620", "2b09fcd6bc5098b7", "2b09fcd6bc5098b7"),
     "noise": ("e83e7cbeb22641c0", "f34b21fe67960160", "f34b21fe67960160"),
     "few-data": ("08a34d04339f5222", "37b7bb21d8329b3f", "37b7bb21d8329b3f"),
-    "six-blocks": ("c021734fe4c5d0b9", "c65d8b48f3f87351", "c65d8b48f3f87351"),
+    "six-blocks": ("c021734fe4c5d0b9", "3b80c61ce0fc833c", "3b80c61ce0fc833c"),
     "depth-map": ("088901177fd083cb", "2664025e0e7fd500", "2664025e0e7fd500"),
     "schemes": ("23a8e99a0aba9348", "9f16395fcc91f082", "9f16395fcc91f082"),
     "resolution": ("9dddbfcafa69b7b3", "dad5b6f6024c1c11", "dad5b6f6024c1c11"),
