@@ -36,6 +36,12 @@ def test_what_diverged_counts_as_the_largest_class_and_has_no_loss(committed):
     grid = Grid("g", "?", "v", (Cell("t", "v", 0, "r"), Cell("t", "v", 1, "gone")), {"v": {}})
     assert scores_of(gather(grid, {"r": broken})) == {"v": {"t": {0: 12.0}}}
     assert scores_of(gather(grid, {"r": broken}), "loss") == {}
+    kept = {"test": {"accuracy": 25.0, "loss": 2e9}, "trivial": {"majority": 12}}
+    late = replace(record, result={"status": "diverged"} | kept)
+    assert scores_of(gather(grid, {"r": late})) == {"v": {"t": {0: 12.0}}}
+    assert scores_of(gather(grid, {"r": late}), "loss") == {}
+    whole = replace(record, result={"status": "done"} | kept)
+    assert scores_of(gather(grid, {"r": whole})) == {"v": {"t": {0: 25.0}}}
     unfinished = replace(record, result=None)
     assert scores_of(gather(grid, {"r": unfinished})) == {}
     nameless = replace(record, result={"status": "diverged", "test": None, "trivial": {}})

@@ -198,15 +198,16 @@ def gather(
 def score(record: Record) -> float | None:
     """Return a run's test accuracy in percent; None while it has none.
 
-    A run that diverged until its weights were no numbers says one class for everything; it counts
-    as the largest class, so that what breaks is never left out of an average.
+    A run that diverged counts as the largest class, whatever weights it kept, so that what breaks
+    is never left out of an average; as its own accuracy where that class is not known.
     """
     try:
         accuracy = record.accuracy
-        if accuracy is None and record.result is not None and record.state == "diverged":
-            accuracy = float(record.result["trivial"]["majority"])
     except (KeyError, TypeError, ValueError):
-        return None
+        accuracy = None
+    trivial = (record.result or {}).get("trivial")
+    if record.state == "diverged" and isinstance(trivial, Mapping) and "majority" in trivial:
+        accuracy = float(trivial["majority"])
     return accuracy if accuracy is not None and math.isfinite(accuracy) else None
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from depthpde.errors import check_one_of
-from depthpde.records.evidence import Evidence
+from depthpde.records.evidence import Evidence, score
 from depthpde.records.record import Record, State
 
 Scores = Mapping[str, Mapping[str, Mapping[int, float]]]
@@ -28,8 +28,8 @@ def scores_of(
 ) -> dict[str, dict[str, dict[int, float]]]:
     """Return what every finished run reached, read once.
 
-    A run that diverged until it had no test accuracy counts as the largest class, so that what
-    breaks is never left out of a mean; it has no test loss and is left out there.
+    A run that diverged counts as the largest class, so that what breaks is never left out of a
+    mean; its test loss is out of every bound and left out.
 
     Args:
         evidence: The runs, such as a part that was selected.
@@ -54,13 +54,10 @@ def _read_scores(evidence: Evidence, kind: Endpoint) -> dict[str, dict[str, dict
 
 
 def _score(record: Record, kind: Endpoint) -> float | None:
-    result = record.result or {}
-    test = result.get("test")
-    if isinstance(test, Mapping):
-        value = test.get(kind.value)
-        return float(value) if isinstance(value, int | float) else None
-    trivial = result.get("trivial")
-    diverged = result.get("status") == State.DIVERGED
-    if kind is Endpoint.ACCURACY and diverged and isinstance(trivial, Mapping):
-        return float(trivial["majority"]) if "majority" in trivial else None
-    return None
+    if kind is Endpoint.ACCURACY:
+        return score(record)
+    test = (record.result or {}).get("test")
+    if record.state is State.DIVERGED or not isinstance(test, Mapping):
+        return None
+    value = test.get(kind.value)
+    return float(value) if isinstance(value, int | float) else None
