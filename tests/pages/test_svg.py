@@ -74,5 +74,5 @@ def test_a_scale_without_extent_still_has_a_tick():
 
 def test_small_words():
     assert spell_tick(-0.5) == "−0.5"
-    assert shorten("x" * 40) == "x" * 27 + "…"
+    assert shorten("x" * 40) == "x" * 33 + "…"
     assert path([(0, 1), (2, 3.5)], "k", closed=True) == '<path d="M0,1 2,3.5Z" class="k"/>'

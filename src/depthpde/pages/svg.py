@@ -216,6 +216,6 @@ def room_for(labels: Sequence[str], size: float = 13.0, letter: float = LETTER) 
     return max((len(each) for each in labels), default=0) * letter * size
 
 
-def shorten(label: str, most: int = 28) -> str:
+def shorten(label: str, most: int = 34) -> str:
     """Cut a label that would not fit."""
     return label if len(label) <= most else label[: most - 1] + "…"
