@@ -192,6 +192,18 @@ def test_a_file_may_carry_a_protocol(tmp_path):
             },
             "gates.task.*got 'text'",
         ),
+        (
+            {
+                "study": a_study("escape", variant="wide")
+                | {
+                    "gates": [
+                        {"task": "listops-mini", "endpoint": "escape", "least": 1, "words": "a"},
+                    ]
+                },
+                "seeds": "left out",
+            },
+            "gates.endpoint.*accuracy.*got 'escape'",
+        ),
     ],
 )
 def test_a_protocol_that_leaves_a_choice_open_is_refused(tmp_path, changes, words):

@@ -22,7 +22,7 @@ from depthpde.data.protocol import STRICT
 from depthpde.errors import check_name
 from depthpde.files import read_plain
 from depthpde.records.escapes import LEARNED_AT_ONCE
-from depthpde.records.protocols.endpoints import ENDPOINTS, ESCAPE
+from depthpde.records.protocols.endpoints import ENDPOINTS, ESCAPE, GATED
 from depthpde.records.protocols.protocol import StudyProtocol
 from depthpde.runs.settings import read_yaml
 from depthpde.sweeps.grid import Plan, Variant, bases
@@ -106,6 +106,7 @@ def _study(
         check_name("study.endpoints", endpoint, ENDPOINTS)
     for gate in found.gates:
         check_name("study.gates.task", gate.task, tasks)
+        check_name("study.gates.endpoint", gate.endpoint, GATED)
     for contrast in found.contrasts:
         for label in (contrast.variant, contrast.against, *(contrast.beyond or ())):
             check_name("study.contrasts", label, labels)

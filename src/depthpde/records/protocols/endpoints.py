@@ -20,5 +20,7 @@ COSINE_TO_INPUT = "cosine to the input"
 SIGNS = (LARGEST_GRADIENT, COSINE_TO_INPUT)
 """What tells that a network lacks a stabilizer: log₁₀ of the largest gradient norm of a training;
 the cosine of the last block's field with the first. Neither is in points."""
+GATED = (ACCURACY,)
+"""What a gate can be about: what a run reaches on validation examples."""
 ENDPOINTS = (ACCURACY, ESCAPE, CORRUPTED, *READINGS, *SIGNS)
 """All of them; no other can be judged."""
