@@ -4,7 +4,7 @@
 
 torch multiplies float32 matrices by MKL, which on processors of AMD leaves half of a register of
 512 bits empty. oneDNN, which torch carries as well, does not: 2.2 times as fast there, and 1.15
-times with registers of 256 bits (torch 2.13, one core, 2,048 to 8,192 rows of 64 to 512 numbers).
+times if held to 256 bits (torch 2.13, one core of an EPYC, 2,048 to 8,192 rows of 64 to 512).
 What this file sends to oneDNN differs from torch's in the last bits.
 
 oneDNN prepares itself for every shape it meets, for about as long as such a product takes, and
