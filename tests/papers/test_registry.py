@@ -39,7 +39,7 @@ IDS = {
     "few-data": ("08a34d04339f5222", "37b7bb21d8329b3f", "37b7bb21d8329b3f"),
     "six-blocks": ("c021734fe4c5d0b9", "3b80c61ce0fc833c", "3b80c61ce0fc833c"),
     "depth-map": ("088901177fd083cb", "2664025e0e7fd500", "2664025e0e7fd500"),
-    "schemes": ("23a8e99a0aba9348", "9f16395fcc91f082", "9f16395fcc91f082"),
+    "schemes": ("b48eee4abe57251a", "ff9cd6239e1f32d3", "ff9cd6239e1f32d3"),
     "resolution": ("9dddbfcafa69b7b3", "dad5b6f6024c1c11", "dad5b6f6024c1c11"),
     "length": ("e3d0a6d50010cd18", "3f587774c5418986", "3f587774c5418986"),
     "recall": ("ac108918b1631766", "0a8edb0b46d4ac59", "0a8edb0b46d4ac59"),
