@@ -141,7 +141,7 @@ def test_a_difference_that_is_not_none_leaves_equivalence_open_and_says_so():
     found = judge(apart, Hypothesis(sign=0, margin=0.75))
     assert found.outcome is Outcome.INCONCLUSIVE
     assert found.interval.high < 0
-    assert found.remarks() == ["not the same; whether within ±0.75 is open"]
+    assert found.remarks() == ["0 lies outside the interval; whether within ±0.75 is open"]
 
 
 def test_an_order_closes_behind_what_was_not_shown():

@@ -79,7 +79,7 @@ def test_plateaus_are_told_one_by_one_up_to_the_first_that_nobody_passed(results
             path.write_text(json.dumps(values))
     notes = paired_table(read(results)).notes
     assert any(each.startswith("escaped the plateau root operator 33.3: ") for each in notes)
-    assert "no run is past root digits 39.6 (ListOps)" in notes
+    assert "no run is past root digits 39.6 by three standard errors (ListOps)" in notes
     assert not any("no run" in each and "51.1" in each for each in notes)
     assert not any("plateau majority" in each for each in notes)
 

@@ -21,6 +21,7 @@ from depthpde.records.contrasts import Weights, contrast, differences_of
 from depthpde.records.escapes import LEARNED_AT_ONCE, run_escape
 from depthpde.records.evidence import Evidence, lacking
 from depthpde.records.findings import JudgedClaim
+from depthpde.records.record import State
 from depthpde.records.scores import Endpoint, Scores, scores_of
 from depthpde.records.statistics.combination import combined_interval, combined_mean
 from depthpde.records.statistics.paired import holm, mean, mean_interval
@@ -52,7 +53,8 @@ class Judged:
     def row(self) -> JudgedClaim:
         """Return the row of findings."""
         found = self.verdict
-        of = "" if found.hypothesis.sign else "p is that of equivalence"
+        p = None if found.closed_by else found.p  # behind a closed gate nothing was tested
+        of = "" if found.hypothesis.sign or p is None else "p is that of equivalence"
         remarks = [self.words, *found.remarks(), of]
         return JudgedClaim(
             claim=self.claim,
@@ -61,7 +63,7 @@ class Judged:
             n=found.n,
             effect=found.effect,
             interval=None if found.interval is None else (found.interval.low, found.interval.high),
-            p=found.p,
+            p=p,
             least=found.least,
         )
 
@@ -108,7 +110,22 @@ def effect_claim(
         words += f" ({signed(combined_mean(whole), 2)} with Pathfinder, which counts escapes)"
     loss = _loss(evidence, weights) if clean else ""
     words += f"; test loss {loss}" if loss else ""
+    words += _diverged(evidence, used)
     return Judged(claim=claim, words=words, verdict=judge(values, hypothesis, unit=unit))
+
+
+def _diverged(evidence: Evidence, variants: Sequence[str]) -> str:
+    """Tell how many runs diverged: what they count as was laid down, not measured."""
+    counts = []
+    for variant in variants:
+        states = [
+            run.state
+            for task in evidence.tasks
+            for run in evidence.runs.get((task, variant), {}).values()
+        ]
+        if broken := states.count(State.DIVERGED):
+            counts.append(f"{variant} {broken} of {len(states)}")
+    return f"; diverged: {', '.join(counts)}" if counts else ""
 
 
 def _loss(evidence: Evidence, weights: Weights) -> str:

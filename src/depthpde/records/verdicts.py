@@ -107,7 +107,8 @@ class Verdict:
     interval: Interval | None
     """At 95 %; None where none would keep its coverage."""
     p: float | None
-    """Of what was claimed, corrected if the verdict was; None where nothing was tested."""
+    """Of what was claimed, corrected if the verdict was; None where nothing was tested. Behind a
+    closed gate it is that of the gate: no p of this claim."""
     n: int
     """Pairs, over all tasks."""
     tasks: int
@@ -138,7 +139,7 @@ class Verdict:
         if self.interval is not None:
             found += f" [{', '.join(map(self._spell, _ends(self.interval)))}]"
         found += f", {self.n} pairs" + (f" on {self.tasks} tasks" if self.tasks > 1 else "")
-        if self.p is not None:
+        if self.p is not None and not self.closed_by:
             same = "" if self.hypothesis.sign else "of equivalence "
             found += f", p {same}= {self.p:.2g}"
         return "; ".join([found, *self.remarks(), self.power]).replace("-", "−")
@@ -156,7 +157,8 @@ class Verdict:
                 found.append(
                     "interval and test disagree: a few tasks carry the mean"
                     if self.hypothesis.sign
-                    else f"not the same; whether within ±{self.hypothesis.margin:g} is open"
+                    else f"0 lies outside the interval; whether within ±{self.hypothesis.margin:g} "
+                    "is open"
                 )
         if self.closed_by:
             found.append(f"not reached: {self.closed_by} was not shown")

@@ -219,7 +219,7 @@ def _plateaus(evidence: Evidence, task: str) -> tuple[list[str], bool]:
             continue
         plateau = f"{name} {format_number(line)}"
         if not any(each.escaped for each in counts.values()):
-            return [*_told(found), f"no run is past {plateau}"], False
+            return [*_told(found), f"no run is past {plateau} by three standard errors"], False
         found.setdefault(_counts(counts), []).append(plateau)
     return _told(found), not found and bool(trivial(evidence, task))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,10 @@ class StudyCheck:
     def text(self) -> str:
         """Return the check as lines of text."""
         status, kinds = self.status, self.kinds
-        laid = "not laid down yet" if self.since is None else "laid down before the first run"
+        laid = "not laid down yet"
+        if self.since is not None:
+            moment = datetime.fromtimestamp(self.since, UTC)
+            laid = f"laid down {moment:%Y-%m-%d %H:%M} UTC, before the first run in this folder"
         lines = [
             f"{self.name} · protocol {self.digest}, {laid}",
             f"tuning    {status.tuned[0]} of {status.tuned[1]} runs, "

@@ -143,7 +143,9 @@ def test_a_claim_is_reached_only_through_those_before_it(tmp_path):
     same = dict.fromkeys(STABILIZERS, 0.5)
     found = fabricated(tmp_path, same, same, same | {NO_NORM: 50.0}, same)
     drift, rank, explosion = ablation_claims(found, [TRANSFORMER])[:3]
-    assert drift.p <= rank.p <= explosion.p
+    assert drift.p > 0.05
+    assert rank.p is None
+    assert explosion.p is None, "what stands behind a closed gate was not tested"
     assert explosion.verdict is Outcome.INCONCLUSIVE
     assert "not reached: without residuals the representation drifts" in explosion.finding
 

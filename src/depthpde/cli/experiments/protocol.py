@@ -18,8 +18,8 @@ EXAMPLES = """examples:
   depthpde protocol check my-grid.yaml --json
 
 A grid file of your own may carry a protocol under the key study; docs/sweeps.md shows one.
-exit code of check: 0; 1 if a gate failed, or if runs were made under another protocol or with
-other settings than its plan
+exit code of check: 0; 1 if failed gates ended the experiment, or if runs were made under another
+protocol or with other settings than its plan
 """
 RESULTS = Path("out/results")
 SIGNS = {"greater": ">", "equivalent": "="}
@@ -76,6 +76,9 @@ def _check(plan: Plan, arguments: argparse.Namespace) -> int:
 
 def _text(protocol: StudyProtocol, plan: Plan) -> str:
     """Return a protocol as lines of text, in the order in which it is followed."""
+    from depthpde.papers.claims import MARGIN
+    from depthpde.papers.confirmatory.conclusion import SIGN_MARGIN
+
     share = protocol.tuning_share
     when = "" if share is None else f" at {share:.0%} of the updates"
     gates = [f"  {g.task} {g.endpoint} above {g.least:g} ({g.words})" for g in protocol.gates]
@@ -93,6 +96,8 @@ def _text(protocol: StudyProtocol, plan: Plan) -> str:
             f"looks     {', '.join(f'{e.seeds} seeds at level {e.p:g}' for e in protocol.looks)}",
             "tests, each a gate to the next",
             *tests,
+            "same      a test for more that shows neither side may end as equivalent: within "
+            f"±{MARGIN:g} points, ±{SIGN_MARGIN:g} of a sign",
             f"ends      {protocol.stopping}",
         ]
     )

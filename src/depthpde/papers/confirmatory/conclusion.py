@@ -246,7 +246,8 @@ def _words(look: Look | None, finished: int, protocol: StudyProtocol) -> str:
     if look is None:
         return f"{finished} of {len(protocol.test_seeds)} test seeds are finished"
     place = protocol.looks.index(look) + 1
+    scaled = f" (p is shown times {LEVEL / look.p:.2g}: 0.05 is the bar)" * (look.p != LEVEL)
     return (
-        f"look {place} of {len(protocol.looks)} at {look.seeds} test seeds, level {look.p:g}; "
-        "contrasts in the order that was fixed before the first run, each a gate to the next"
+        f"look {place} of {len(protocol.looks)} at {look.seeds} test seeds, level {look.p:g}"
+        f"{scaled}; contrasts in the order that was fixed before the first run, each a gate to the next"
     )
