@@ -6,8 +6,17 @@ from dataclasses import replace
 import pytest
 
 from depthpde.papers.experiment import Case
-from depthpde.papers.protocol_table import NOT_YET, awaited_look, protocol_rows, protocol_table
+from depthpde.papers.protocol_table import (
+    HELD,
+    NOT_YET,
+    at_last_look,
+    awaited_look,
+    protocol_rows,
+    protocol_table,
+)
 from depthpde.papers.registry import EXPERIMENTS, judge_all
+from depthpde.records.protocols.protocol import Look
+from depthpde.report.grid_section import write_grid_section
 from depthpde.report.sentences import judge
 from depthpde.report.tables import paired_table
 from papers.confirmatory.test_conclusion import under
@@ -130,7 +139,42 @@ def test_a_page_judges_nothing_before_the_look(seeds):
     assert (first.strong == "Not judged yet:") is early
     assert (f"{STENCIL.protocol.digest}, judges from 6 seeds on" in first.text) is early
     assert all((each == "…") is early for each in shown)
-    assert any("no p before the first look" in each for each in table.notes) is early
-    assert all(
-        (each["p_holm"] is None) is early for each in table.tidy if each["n"] and each["difference"]
+    assert ("nothing is compared before the first look, at 6 seeds" in table.notes) is early
+    assert bool(table.tidy) is not early
+    assert all((row[1].text == "…") is early for row in table.rows), "no mean on its way either"
+
+
+def test_before_the_look_a_page_has_no_mean_no_curve_and_no_p_of_any_variant():
+    ours = under(made(seeds=2), STENCIL.protocol)
+    section = write_grid_section(ours)
+    assert section.evidence is ours, "the runs themselves are listed"
+    assert section.figures == {}
+    assert {each.summary for each in section.variant_sections} == {"no pair of runs to show yet"}
+    assert not any(each.figures for each in section.variant_sections)
+    assert "Not judged yet:" in {each.strong for each in section.verdict}
+    whole = write_grid_section(under(made(seeds=6), STENCIL.protocol))
+    assert {"forest", "heat-map"} <= set(whole.figures)
+    assert all("p (Holm)" in each.summary for each in whole.variant_sections)
+
+
+def test_between_two_looks_the_runs_of_the_next_are_held_back():
+    looks = (Look(seeds=2, p=0.0294), Look(seeds=6, p=0.05))
+    own = replace(STENCIL.protocol, looks=looks, name="mine")
+    for seeds, shown in ((1, 0), (2, 2), (4, 2), (6, 6)):
+        found = replace(under(made("mine", seeds), own), protocol=own)
+        compared = at_last_look(found)
+        assert {len(each) for each in compared.runs.values()} == ({shown} if shown else set())
+        held = [each for each in compared.missing if each.state == HELD]
+        assert len(held) == (seeds - shown) * len(found.runs)
+        part = at_last_look(found.select(variants=found.variants[1:2]))
+        assert {len(each) for each in part.runs.values()} == ({shown} if shown else set())
+    assert at_last_look(made()).runs == made().runs, "without a protocol nothing is held back"
+
+
+def test_runs_that_choose_a_rate_are_shown_without_p():
+    tuning = made("stencil.tuning", seeds=6)
+    assert {row[-1].text for row in paired_table(tuning).rows[1:]} == {"…"}
+    assert any(
+        each.startswith("no p: these runs choose a rate") for each in paired_table(tuning).notes
     )
+    assert not any("p (Holm)" in e.summary for e in write_grid_section(tuning).variant_sections)

@@ -43,5 +43,5 @@ def test_a_variant_without_runs_says_so_and_draws_nothing(results):
     for run in read(results).records("after_attention"):
         (run.folder / "result.json").unlink()
     found = article_of(read(results), "after_attention")
-    assert found.summary == "no pair of finished runs yet"
+    assert found.summary == "no pair of runs to show yet"
     assert found.figures == {}

@@ -152,6 +152,16 @@ def test_a_gate_that_fails_stops_before_any_variant_is_run(tmp_path):
     assert failed.found == 50.0
 
 
+def test_a_baseline_that_diverges_does_not_pass_a_gate(tmp_path):
+    """It ended without an accuracy, and counted as not measured yet: every stage was run."""
+    lost = {(False, rate, seed): None for rate in PROTOCOL.rates for seed in range(1000)}
+    with pytest.raises(GateError, match=r"accuracy: diverged, above -1 \(nothing\): FAILED"):
+        compute_study(a_plan(), pretend(tmp_path, losses(but=lost)), tmp_path)
+    status = study_status(a_plan(), tmp_path)
+    assert status.stopped
+    assert len(status.failed) == 1
+
+
 def test_without_a_share_the_gate_is_a_run_that_was_tuned():
     plan = a_plan(replace(PROTOCOL, tuning_share=None))
     (gate,) = gate_plan(plan, {(TASK, "baseline"): 1e-3}).runs

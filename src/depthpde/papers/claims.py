@@ -306,7 +306,7 @@ def in_order(claims: Sequence[Judged | JudgedClaim]) -> list[JudgedClaim]:
             continue
         verdict = gated.get(str(place), each.verdict)
         if verdict.closed_by:
-            verdict = replace(verdict, closed_by=_short(claims[int(verdict.closed_by)].claim))
+            verdict = replace(verdict, closed_by=short_claim(claims[int(verdict.closed_by)].claim))
         rows.append(replace(each, verdict=verdict).row())
     return rows
 
@@ -336,8 +336,12 @@ def by_holm(claims: Sequence[Judged | JudgedClaim]) -> list[JudgedClaim]:
     return rows
 
 
-def _short(claim: str) -> str:
-    """Return a claim without who made it."""
+def short_claim(claim: str) -> str:
+    """Return a claim without who made it.
+
+    Args:
+        claim: As it stands in a row, such as ``Paper A: it helps.``
+    """
     return claim.split(": ")[-1].rstrip(".")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from depthpde.papers.confirmatory.conclusion import (
     by_protocol,
@@ -13,12 +14,14 @@ from depthpde.papers.confirmatory.conclusion import (
 )
 from depthpde.papers.experiment import Case, Experiment
 from depthpde.papers.registry import EXPERIMENTS
-from depthpde.records.evidence import Evidence
+from depthpde.records.evidence import Evidence, Missing
 from depthpde.records.findings import Findings, JudgedClaim, rows_markdown
-from depthpde.records.protocols.protocol import StudyProtocol
+from depthpde.records.protocols.protocol import Look, StudyProtocol
 from depthpde.sweeps.scale import Scale
 
 NOT_YET = "not yet run"
+HELD = "held back until the look"
+"""The state of a finished run that stands in no comparison yet."""
 
 
 def protocol_rows(
@@ -77,13 +80,56 @@ def awaited_look(
         grid: What is recorded.
         experiments: By name, for a grid that brings no protocol of its own.
     """
+    protocol, look = _last_look(grid, experiments)
+    return protocol if look is None else None
+
+
+def at_last_look(grid: Evidence, experiments: Mapping[str, Experiment] = EXPERIMENTS) -> Evidence:
+    """Return what of a grid may be compared now: its runs up to the last look of its protocol.
+
+    Nothing before the first look, so that nobody stops, mends or goes on by a mean on its way; the
+    runs held back count as missing. All of it where nothing was run under a protocol.
+
+    Args:
+        grid: What is recorded, or a part of it.
+        experiments: By name, for a grid that brings no protocol of its own.
+    """
+    protocol, look = _last_look(grid, experiments)
+    if protocol is None:
+        return grid
+    shown = set() if look is None else set(protocol.seeds_of(look))
+    held = tuple(
+        Missing(task, variant, seed, run.id, HELD)
+        for (task, variant), runs in grid.runs.items()
+        for seed, run in runs.items()
+        if seed not in shown
+    )
+    if not held:
+        return grid
+    return replace(
+        grid,
+        runs={
+            cell: kept
+            for cell, runs in grid.runs.items()
+            if (kept := {seed: run for seed, run in runs.items() if seed in shown})
+        },
+        missing=(*grid.missing, *held),
+        whole=grid.whole or grid,
+    )
+
+
+def _last_look(
+    grid: Evidence, experiments: Mapping[str, Experiment]
+) -> tuple[StudyProtocol | None, Look | None]:
+    """Return the protocol that runs of a grid were made under, and its last look that has come."""
     whole = grid.whole or grid
     protocol = _protocol(whole, experiments)
     if protocol is None:
-        return None
+        return None, None
     kept, _ = confirmatory(protocol, whole)
-    begun = any(kept.runs.values())
-    return protocol if begun and protocol.look(finished_seeds(protocol, kept)) is None else None
+    if not any(kept.runs.values()):
+        return None, None
+    return protocol, protocol.look(finished_seeds(protocol, kept))
 
 
 def tested_claims(grid: Evidence) -> tuple[JudgedClaim, ...]:

@@ -12,11 +12,12 @@ from depthpde.pages.figures.heatmap import Tint, heatmap
 from depthpde.pages.figures.survival import survival
 from depthpde.pages.formatting import anchor, format_interval, format_p, plain, short_tasks, signed
 from depthpde.pages.table import Table
-from depthpde.papers.protocol_table import awaited_look
+from depthpde.papers.protocol_table import at_last_look
 from depthpde.records.escapes import LEARNED_AT_ONCE, run_escape
 from depthpde.records.evidence import Evidence, by_task, over_all, placed_at
 from depthpde.records.learning_curves import LearningCurve
 from depthpde.records.probes import WORDS, depth_curves
+from depthpde.records.protocols.steps import stage_of
 from depthpde.records.run_model import VariantRole
 from depthpde.records.statistics.paired import Comparison, mean
 from depthpde.records.statistics.stratified import Overall
@@ -56,21 +57,22 @@ class GridSection:
 
 
 def write_grid_section(evidence: Evidence) -> GridSection:
-    """Compute everything that a report shows of one grid."""
-    overall, single = over_all(evidence), by_task(evidence)
-    at = placed_at(evidence)
-    shown = _leading(evidence, overall)
+    """Compute everything that a report shows of one grid; nothing is compared before its look."""
+    compared = at_last_look(evidence)
+    overall, single = over_all(compared), by_task(compared)
+    at = placed_at(compared)
+    shown = _leading(compared, overall)
     return GridSection(
         evidence=evidence,
         anchor=anchor("grid", evidence.name),
         verdict=judge(evidence),
-        figures=_figures(evidence, overall, single, at) | _survival(evidence, shown),
-        curves={task: task_curves(evidence, task, shown) for task in evidence.tasks},
-        depth=_depth(evidence, shown),
+        figures=_figures(compared, overall, single, at) | _survival(compared, shown),
+        curves={task: task_curves(compared, task, shown) for task in compared.tasks},
+        depth=_depth(compared, shown),
         table=paired_table(evidence),
         cost=cost_table(evidence),
         variant_sections=[
-            write_variant_section(evidence, each, overall.get(each), at) for each in evidence.others
+            write_variant_section(compared, each, overall.get(each), at) for each in compared.others
         ],
     )
 
@@ -174,7 +176,7 @@ def _overall_estimate(evidence: Evidence, variant: str, found: Overall) -> Estim
 
 
 def _p(evidence: Evidence, found: Overall) -> str:
-    return "" if awaited_look(evidence) else f", p = {format_p(found.p_holm)} (Holm)"
+    return "" if stage_of(evidence.name) else f", p = {format_p(found.p_holm)} (Holm)"
 
 
 def _estimate(

@@ -14,7 +14,7 @@ from pathlib import Path
 from depthpde.errors import check_name
 from depthpde.files import write_whole
 from depthpde.papers.placement_tables import escape_table, line_table
-from depthpde.papers.protocol_table import protocol_rows, protocol_table
+from depthpde.papers.protocol_table import at_last_look, protocol_rows, protocol_table
 from depthpde.records.findings import Findings, rows_markdown
 from depthpde.report.grid_section import GridSection
 
@@ -47,7 +47,7 @@ def parts_of(grid_sections: Iterable[GridSection], findings: Iterable[Findings])
         parts[f"table {each.evidence.name}"] = each.table.markdown()
         parts[f"rows {each.evidence.name}"] = each.table.markdown(notes=False)
         for part, made in (("escapes", escape_table), ("lines", line_table)):
-            if found := made(each.evidence):
+            if found := made(at_last_look(each.evidence)):
                 parts[f"{part} {each.evidence.name}"] = rows_markdown(found)
     return parts
 

@@ -14,7 +14,7 @@ from depthpde.pages.formatting import (
     signed,
 )
 from depthpde.pages.table import Table, TableEntry
-from depthpde.papers.protocol_table import awaited_look
+from depthpde.papers.protocol_table import at_last_look, awaited_look
 from depthpde.records.escapes import LEARNED_AT_ONCE, Escape
 from depthpde.records.evidence import (
     Evidence,
@@ -25,6 +25,8 @@ from depthpde.records.evidence import (
     trivial,
     with_escapes,
 )
+from depthpde.records.protocols.protocol import StudyProtocol
+from depthpde.records.protocols.steps import stage_of
 from depthpde.records.statistics.paired import LEVEL, Comparison, mean, too_few
 from depthpde.records.statistics.stratified import Overall
 
@@ -43,24 +45,31 @@ def paired_table(evidence: Evidence) -> Table:
     >>> results = dp.read_results(Path("results"))
     >>> table = dp.paired_table(dp.gather(results.grids["decoder-longer"], results.records))
     """
+    recorded, awaited = evidence, awaited_look(evidence)
+    evidence = at_last_look(recorded)
     short = short_tasks(evidence.tasks)
     overall, single = over_all(evidence), by_task(evidence)
     seeds = _seeds(evidence, paired=bool(overall))
     whole = with_escapes(evidence) if _at_once(evidence) else {}
-    early = awaited_look(evidence) is not None
+    untested = stage_of(evidence.name) is not None
     return Table(
         title=f"{evidence.name} · {', '.join(evidence.tasks)} · {seeds}",
         heads=("", *(short[task] for task in evidence.tasks), *_heads(evidence)),
         rows=(
             *([_baseline_row(evidence)] if evidence.has_baseline else []),
             *(
-                _row(evidence, variant, single, overall.get(variant), whole, early)
+                _row(evidence, variant, single, overall.get(variant), whole, untested)
                 for variant in evidence.others
             ),
         ),
-        notes=(*_means(evidence, overall, early), *_notes(evidence, short), *_unsigned(evidence)),
-        warnings=_warnings(evidence, overall),
-        tidy=tuple(_tidy(evidence, single, overall, whole, early)),
+        notes=(
+            *_awaits(awaited),
+            *_means(evidence, overall, untested),
+            *_notes(evidence, short),
+            *_unsigned(evidence),
+        ),
+        warnings=_warnings(recorded, overall),
+        tidy=tuple(_tidy(evidence, single, overall, whole, untested)),
     )
 
 
@@ -79,7 +88,14 @@ def _at_once(evidence: Evidence) -> list[str]:
     return [task for task in evidence.tasks if task not in inside] if inside else []
 
 
-def _means(evidence: Evidence, overall: Mapping[str, Overall], early: bool) -> list[str]:
+def _awaits(protocol: StudyProtocol | None) -> list[str]:
+    """Describe why nothing is compared, where a look is awaited."""
+    if protocol is None:
+        return []
+    return [f"nothing is compared before the first look, at {protocol.looks[0].seeds} seeds"]
+
+
+def _means(evidence: Evidence, overall: Mapping[str, Overall], untested: bool) -> list[str]:
     """Describe what stands in the mean, and what Holm's correction costs."""
     text = []
     names = [
@@ -90,8 +106,8 @@ def _means(evidence: Evidence, overall: Mapping[str, Overall], early: bool) -> l
             f"{', '.join(names)} is learned at once or not yet: a mean with it counts escapes in "
             "points and has no interval; see the time to escape"
         )
-    if early:
-        text.append("no p before the first look that the protocol names: means on their way")
+    if untested:
+        text.append("no p: these runs choose a rate or open a gate, and are no result")
     elif len(overall) > 1:
         text.append(
             f"p (Holm) pays for {len(overall)} comparisons: the best must reach "
@@ -119,7 +135,7 @@ def _baseline_row(evidence: Evidence) -> tuple[TableEntry, ...]:
 def _accuracy(evidence: Evidence, task: str, variant: str) -> TableEntry:
     runs = evidence.accuracies(task, variant)
     if not runs:
-        return TableEntry("…", "no finished run yet")
+        return TableEntry("…", "no run to show yet")
     return TableEntry(
         format_number(mean(list(runs.values()))),
         f"mean of n = {len(runs)} ({_by_seed(runs, format_number)})",
@@ -133,7 +149,7 @@ def _row(
     single: Mapping[str, Mapping[str, Comparison]],
     overall: Overall | None,
     whole: Mapping[str, float],
-    early: bool,
+    untested: bool,
 ) -> tuple[TableEntry, ...]:
     cells = [
         _difference(evidence, task, variant, single[task].get(variant)) for task in evidence.tasks
@@ -144,10 +160,10 @@ def _row(
     asked = len(in_mean(evidence) or evidence.tasks)
     part = "" if overall.tasks == asked else f" ({counted(overall.tasks, 'task')})"
     text = f"{signed(overall.mean)} {format_interval(overall.interval)}{part}"
-    star = overall.p_holm <= LEVEL and not early
+    star = overall.p_holm <= LEVEL and not untested
     title = f"n = {overall.n} pairs on {counted(overall.tasks, 'task')}"
-    title += "" if early else f", p = {format_p(overall.p)} alone"
-    shown = "…" if early else format_p(overall.p_holm) + (" *" if star else "")
+    title += "" if untested else f", p = {format_p(overall.p)} alone"
+    shown = "…" if untested else format_p(overall.p_holm) + (" *" if star else "")
     return (
         TableEntry(plain(variant), evidence.words.get(variant, "")),
         *cells,
@@ -164,7 +180,7 @@ def _difference(
     if not pairs and evidence.accuracies(task, variant):
         return _accuracy(evidence, task, variant)
     if not pairs:
-        return TableEntry("…", "no pair of finished runs yet")
+        return TableEntry("…", "no pair of runs to show yet")
     interval = None if comparison is None else comparison.interval
     title = (
         f"n = {len(pairs)}, 95 % interval {format_interval(interval)} ({_by_seed(pairs, signed)})"
@@ -276,7 +292,7 @@ def _tidy(
     single: Mapping[str, Mapping[str, Comparison]],
     overall: Mapping[str, Overall],
     whole: Mapping[str, float],
-    early: bool,
+    untested: bool,
 ) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
     over = "tasks in the mean" if whole else "all tasks"
@@ -297,8 +313,8 @@ def _tidy(
                     "low": interval.low if interval else None,
                     "high": interval.high if interval else None,
                     "n": each.n if each else len(runs),
-                    "p": each.p if each and not early else None,
-                    "p_holm": each.p_holm if each and not early else None,
+                    "p": each.p if each and not untested else None,
+                    "p_holm": each.p_holm if each and not untested else None,
                     "runs": " ".join(run.id for _, run in sorted(cell.items())),
                 }
             )

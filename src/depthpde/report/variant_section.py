@@ -21,6 +21,7 @@ from depthpde.records.learned_filters import (
 )
 from depthpde.records.learning_curves import LearningCurve, validation_curve
 from depthpde.records.probes import measured_bands, measured_transfer
+from depthpde.records.protocols.steps import stage_of
 from depthpde.records.record import Record
 from depthpde.records.run_model import POSITIONS
 from depthpde.records.statistics.stratified import Overall
@@ -67,10 +68,10 @@ def write_variant_section(
         at: Position → the variant that stands for it.
     """
     position = next((name for name, each in at.items() if each == variant), None)
-    summary = "no pair of finished runs yet"
+    summary = "no pair of runs to show yet"
     if found is not None:
-        p = format_p(found.p_holm)
-        summary = f"{signed(found.mean)} points {format_interval(found.interval)}, p (Holm) {p}"
+        summary = f"{signed(found.mean)} points {format_interval(found.interval)}"
+        summary += "" if stage_of(evidence.name) else f", p (Holm) {format_p(found.p_holm)}"
     role = evidence.role(variant)
     shown = {evidence.baseline: "baseline", variant: role.value}
     figures = {

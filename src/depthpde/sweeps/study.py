@@ -9,11 +9,13 @@ RESULTS/grids/NAME.json           test seeds, each variant at its own rate
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from depthpde.records.protocols.endpoints import GATED
 from depthpde.records.protocols.protocol import Look, StudyProtocol
 from depthpde.records.protocols.sealing import seal
 from depthpde.records.protocols.steps import (
@@ -28,7 +30,7 @@ from depthpde.records.protocols.steps import (
     stage_grid,
     stops,
 )
-from depthpde.records.record import FINISHED, RESULT, Record, read_record, run_folder
+from depthpde.records.record import FINISHED, RESULT, Record, State, read_record, run_folder
 from depthpde.sweeps.grid import Plan, Variant
 
 if TYPE_CHECKING:
@@ -316,13 +318,19 @@ def _gates(plan: Plan, results: Path) -> tuple[GateResult, ...]:
 
 
 def _reached(gates: Plan, results: Path) -> dict[tuple[str, str], float]:
-    """Return what the baseline reached on validation examples: the test split is not looked at."""
+    """Return what the baseline reached on validation examples: the test split is not looked at.
+
+    A baseline that diverged, or ended without a number, reached NaN: a gate that it fails.
+    """
     found = {}
     for cell, _ in gates.cells:
         record = _finished(results, cell.run)
-        best = None if record is None else (record.result or {}).get("validation")
-        for endpoint, value in (best or {}).items():
-            found[cell.task, endpoint] = float(value)
+        if record is None:
+            continue
+        best = (record.result or {}).get("validation") or {}
+        for endpoint in GATED:
+            value = None if record.state is State.DIVERGED else best.get(endpoint)
+            found[cell.task, endpoint] = math.nan if value is None else float(value)
     return found
 
 

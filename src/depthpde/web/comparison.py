@@ -12,6 +12,7 @@ from markupsafe import Markup
 from depthpde.pages.figures.forest import Estimate, forest
 from depthpde.pages.formatting import plain
 from depthpde.pages.table import Table
+from depthpde.papers.protocol_table import at_last_look
 from depthpde.records.evidence import Evidence, gather, over_all
 from depthpde.records.index.index import Index
 from depthpde.records.record import FINISHED, Grid
@@ -132,6 +133,7 @@ def draw_comparison(
     chosen = [each for each in whole.others if each in variants] or list(whole.others)
     part = whole.select(tasks=chosen_tasks, variants=[whole.baseline, *chosen])
     refusal = "" if part.runs else "None of the chosen runs has finished yet."
+    compared = at_last_look(part)
     return ComparisonView(
         grids=grids,
         name=grid.name,
@@ -143,8 +145,8 @@ def draw_comparison(
             for each in whole.others
         ),
         table=None if refusal else paired_table(part),
-        forest=Markup() if refusal else draw_forest(part),
-        curves=() if refusal else draw_curves(part),
+        forest=Markup() if refusal else draw_forest(compared),
+        curves=() if refusal else draw_curves(compared),
         drawn=tuple(plain(each) for each in _drawn(part)),
         refusal=refusal,
     )

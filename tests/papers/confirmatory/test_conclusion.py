@@ -8,6 +8,7 @@ import pytest
 
 from depthpde.papers.confirmatory.conclusion import by_protocol, claim_of, stopped
 from depthpde.papers.experiment import Case
+from depthpde.records.protocols.endpoints import ESCAPE
 from depthpde.records.protocols.protocol import BaselineGate, Look, PlannedContrast, StudyProtocol
 from depthpde.records.protocols.steps import GateResult
 from depthpde.records.verdicts import Outcome
@@ -118,3 +119,24 @@ def test_a_claim_is_a_sentence_of_its_own_or_made_of_names():
     assert claim_of(replace(FIRST, words="It helps.")) == "It helps."
     assert claim_of(replace(FIRST, margin=2.0)).endswith("in accuracy by more than 2.")
     assert claim_of(SAME) == "wide and twin are the same in accuracy, within ±0.75."
+
+
+def test_a_task_that_its_gate_left_out_leaves_its_contrast_untested():
+    """The only task that is learned at once was left out: the report crashed."""
+    first = replace(FIRST, endpoint=ESCAPE)
+    protocol = replace(PROTOCOL, endpoints=(ESCAPE, "accuracy"), contrasts=(first,))
+    found = conclude(
+        under(evidence({"wide": 3.0, "twin": 3.0}, name="made", seeds=8), protocol), protocol
+    )
+    assert found.claims[0].verdict is Outcome.INCONCLUSIVE
+    assert "no task is left that is learned at once" in found.claims[0].finding
+
+
+def test_an_early_look_is_as_strict_about_what_is_the_same():
+    """A claim of more whose difference is nothing ends as equivalent, at the level of its look."""
+    made = evidence({"wide": 0.0, "twin": 0.0}, name="made", seeds=8, spread=1.0)
+    late, early = (
+        replace(PROTOCOL, looks=(Look(seeds=6, p=p), Look(seeds=8, p=0.05))) for p in (0.05, 1e-4)
+    )
+    verdicts = [conclude(under(made, each), each).claims[0].verdict for each in (late, early)]
+    assert verdicts == [Outcome.EQUIVALENT, Outcome.INCONCLUSIVE]

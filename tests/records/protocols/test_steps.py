@@ -6,6 +6,7 @@ from depthpde.records.protocols.protocol import BaselineGate, Look, PlannedContr
 from depthpde.records.protocols.steps import (
     STAGES,
     GateError,
+    GateResult,
     choose_rate,
     pass_gates,
     stage_grid,
@@ -59,6 +60,12 @@ def test_a_gate_that_fails_stops_the_experiment_and_says_which(reached):
     ) as printed:
         pass_gates(PROTOCOL, found)
     assert "image" not in str(printed.value)
+
+
+def test_a_baseline_without_a_number_says_so_and_does_not_pass():
+    diverged = GateResult(TEXT, math.nan)
+    assert not diverged.passed
+    assert str(diverged) == "text accuracy: diverged, above 59.4 (a bag of bytes): FAILED"
 
 
 def test_the_grid_of_a_stage_names_its_study_and_any_other_none():

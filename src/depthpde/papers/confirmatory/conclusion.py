@@ -16,9 +16,9 @@ from depthpde.papers.claims import (
     Judged,
     effect_claim,
     escape_judged,
-    in_order,
     undecided,
 )
+from depthpde.papers.confirmatory.order import until_not_shown
 from depthpde.papers.confirmatory.readings import corrupted_scores, reading_scores, reading_tables
 from depthpde.papers.experiment import Case, Conclude, Conclusion, Experiment, Tables
 from depthpde.papers.extra_tables import extra_tables
@@ -88,7 +88,7 @@ def by_protocol(
         beside = own | reading_tables(seen) | extra_tables(seen)
         if case.tuning is not None:
             beside |= tuning_tables(case.tuning)
-        return Conclusion(claims=in_order(judged), tables=beside, notes=notes)
+        return Conclusion(claims=until_not_shown(judged), tables=beside, notes=notes)
 
     return conclude
 
@@ -212,7 +212,9 @@ def claim_of(contrast: PlannedContrast) -> str:
 def _judge(evidence: Evidence, contrast: PlannedContrast) -> Judged | JudgedClaim:
     claim, variant, against = claim_of(contrast), contrast.variant, contrast.against
     if contrast.endpoint == ESCAPE:
-        task = next(each for each in evidence.tasks if each in LEARNED_AT_ONCE)
+        task = next((each for each in evidence.tasks if each in LEARNED_AT_ONCE), None)
+        if task is None:
+            return undecided(claim, "no task is left that is learned at once or not yet", 0)
         found = escape_judged(evidence, claim, variant, against, task)
         return found or undecided(claim, f"{task}: no pair is finished", 0)
     is_sign = contrast.endpoint in SIGNS
@@ -235,11 +237,14 @@ def _judge(evidence: Evidence, contrast: PlannedContrast) -> Judged | JudgedClai
 
 
 def _at_look(claim: Judged | JudgedClaim, look: Look) -> Judged | JudgedClaim:
-    """Hold a claim to the level of its look: p counts as p · 5 % / level."""
+    """Hold a claim to the level of its look: every p counts as p · 5 % / level."""
     if isinstance(claim, JudgedClaim) or claim.verdict.p is None:
         return claim
-    p = min(1.0, claim.verdict.p * LEVEL / look.p)
-    return replace(claim, verdict=with_p(claim.verdict, p))
+    scale, same = LEVEL / look.p, claim.verdict.equivalence
+    verdict = claim.verdict
+    if same is not None:
+        verdict = replace(verdict, equivalence=replace(same, p=min(1.0, same.p * scale)))
+    return replace(claim, verdict=with_p(verdict, min(1.0, claim.verdict.p * scale)))
 
 
 def _words(look: Look | None, finished: int, protocol: StudyProtocol) -> str:
@@ -249,5 +254,6 @@ def _words(look: Look | None, finished: int, protocol: StudyProtocol) -> str:
     scaled = f" (p is shown times {LEVEL / look.p:.2g}: 0.05 is the bar)" * (look.p != LEVEL)
     return (
         f"look {place} of {len(protocol.looks)} at {look.seeds} test seeds, level {look.p:g}"
-        f"{scaled}; contrasts in the order that was fixed before the first run, each a gate to the next"
+        f"{scaled}; contrasts in the order that was fixed before the first run, each a gate to the "
+        "next"
     )

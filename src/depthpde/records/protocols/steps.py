@@ -62,7 +62,7 @@ class GateResult:
 
     gate: BaselineGate
     found: float | None
-    """What the baseline reached; None where it was not measured yet."""
+    """What the baseline reached; None where it was not measured yet, NaN where it diverged."""
 
     @property
     def passed(self) -> bool:
@@ -72,6 +72,7 @@ class GateResult:
     def __str__(self) -> str:
         """Describe what was wanted and what was found."""
         found = "not measured yet" if self.found is None else f"{self.found:g}"
+        found = "diverged" if found == "nan" else found
         mark = "passed" if self.passed else "open" if self.found is None else "FAILED"
         gate = self.gate
         return f"{gate.task} {gate.endpoint}: {found}, above {gate.least:g} ({gate.words}): {mark}"
