@@ -1,6 +1,7 @@
 """Claims are judged by the one rule: side, size, margin, pairs; each a gate to the next."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -160,3 +161,33 @@ def test_a_spread_says_what_there_is():
     assert spread([]) == "–"
     assert spread([None, 2.5]) == "2.5"
     assert spread([1.0, 2.0, 3.0, None]) == "2 ± 2.5"
+
+
+def broken(found, counts):
+    """Let the first runs of some variants diverge."""
+    runs = {
+        (task, variant): {
+            seed: replace(run, result=dict(run.result) | {"status": "diverged"})
+            if seed < counts.get(variant, 0)
+            else run
+            for seed, run in each.items()
+        }
+        for (task, variant), each in found.runs.items()
+    }
+    return replace(found, runs=runs)
+
+
+def test_runs_that_diverged_are_counted_beside_what_they_decide():
+    made = broken(evidence({"a": 3.0}), {"a": 1})
+    row = effect_claim(made, "c", difference("a", "baseline"), Hypothesis(), what="w").row()
+    assert "; diverged: a 2 of 16" in row.finding
+
+
+def test_two_sides_that_diverged_whole_compare_nothing_that_was_measured():
+    """Both count as the largest class: their difference was 0, and the verdict equivalent."""
+    made = broken(evidence({"a": 3.0, "b": 1.0}), {"a": 8, "b": 8})
+    found = effect_claim(made, "c", difference("a", "b"), Hypothesis(), what="w")
+    assert (found.verdict, found.n, found.p) == (Outcome.INCONCLUSIVE, 16, None)
+    assert found.finding.endswith("laid down, not measured")
+    one = effect_claim(made, "c", difference("a", "baseline"), Hypothesis(sign=-1), what="w")
+    assert "laid down" not in one.row().finding

@@ -110,22 +110,23 @@ def effect_claim(
         words += f" ({signed(combined_mean(whole), 2)} with Pathfinder, which counts escapes)"
     loss = _loss(evidence, weights) if clean else ""
     words += f"; test loss {loss}" if loss else ""
-    words += _diverged(evidence, used)
+    broken = _diverged(evidence, used)
+    if broken:
+        words += f"; diverged: {', '.join(f'{v} {k} of {n}' for v, (k, n) in broken.items())}"
+    if len(broken) == len(used) and all(k == n for k, n in broken.values()):
+        words += "; what is compared was laid down, not measured"
+        return undecided(claim, words, sum(map(len, values.values())))
     return Judged(claim=claim, words=words, verdict=judge(values, hypothesis, unit=unit))
 
 
-def _diverged(evidence: Evidence, variants: Sequence[str]) -> str:
-    """Tell how many runs diverged: what they count as was laid down, not measured."""
-    counts = []
+def _diverged(evidence: Evidence, variants: Sequence[str]) -> dict[str, tuple[int, int]]:
+    """Return variant → how many of its runs diverged, and how many it has; none that has none."""
+    found = {}
     for variant in variants:
-        states = [
-            run.state
-            for task in evidence.tasks
-            for run in evidence.runs.get((task, variant), {}).values()
-        ]
+        states = [run.state for run in evidence.records(variant)]
         if broken := states.count(State.DIVERGED):
-            counts.append(f"{variant} {broken} of {len(states)}")
-    return f"; diverged: {', '.join(counts)}" if counts else ""
+            found[variant] = (broken, len(states))
+    return found
 
 
 def _loss(evidence: Evidence, weights: Weights) -> str:
