@@ -148,7 +148,7 @@ def test_before_the_look_a_page_has_no_mean_no_curve_and_no_p_of_any_variant():
     ours = under(made(seeds=2), STENCIL.protocol)
     section = write_grid_section(ours)
     assert section.evidence is ours, "the runs themselves are listed"
-    assert section.figures == {}
+    assert section.figures == section.curves == section.depth == {}
     assert {each.summary for each in section.variant_sections} == {"no pair of runs to show yet"}
     assert not any(each.figures for each in section.variant_sections)
     assert "Not judged yet:" in {each.strong for each in section.verdict}

@@ -67,7 +67,7 @@ def write_grid_section(evidence: Evidence) -> GridSection:
         anchor=anchor("grid", evidence.name),
         verdict=judge(evidence),
         figures=_figures(compared, overall, single, at) | _survival(compared, shown),
-        curves={task: task_curves(compared, task, shown) for task in compared.tasks},
+        curves={task: task_curves(compared, task, shown) for task in _begun(compared)},
         depth=_depth(compared, shown),
         table=paired_table(evidence),
         cost=cost_table(evidence),
@@ -75,6 +75,12 @@ def write_grid_section(evidence: Evidence) -> GridSection:
             write_variant_section(compared, each, overall.get(each), at) for each in compared.others
         ],
     )
+
+
+def _begun(evidence: Evidence) -> list[str]:
+    """Return the tasks of which a run may be shown."""
+    begun = {task for task, _ in evidence.runs}
+    return [task for task in evidence.tasks if task in begun]
 
 
 def _figures(

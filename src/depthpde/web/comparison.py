@@ -145,8 +145,8 @@ def draw_comparison(
             for each in whole.others
         ),
         table=None if refusal else paired_table(part),
-        forest=Markup() if refusal else draw_forest(compared),
-        curves=() if refusal else draw_curves(compared),
+        forest=draw_forest(compared) if compared.runs else Markup(),
+        curves=draw_curves(compared) if compared.runs else (),
         drawn=tuple(plain(each) for each in _drawn(part)),
         refusal=refusal,
     )
