@@ -1,6 +1,7 @@
 """Claims are judged by the one rule: side, size, margin, pairs; each a gate to the next."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -17,6 +18,7 @@ from depthpde.papers.claims import (
     spread,
 )
 from depthpde.records.contrasts import difference
+from depthpde.records.scores import scores_of
 from depthpde.records.verdicts import Hypothesis, Outcome
 from papers.invented import evidence
 
@@ -160,3 +162,27 @@ def test_a_spread_says_what_there_is():
     assert spread([]) == "–"
     assert spread([None, 2.5]) == "2.5"
     assert spread([1.0, 2.0, 3.0, None]) == "2 ± 2.5"
+
+
+def test_a_claim_names_the_task_whose_reading_is_missing():
+    found = evidence({"wide": 3.0}, seeds=6)
+    scores = {name: {"text-mini": each["text-mini"]} for name, each in scores_of(found).items()}
+    weights, hypothesis = difference("wide", "baseline"), Hypothesis()
+    row = effect_claim(found, "c", weights, hypothesis, what="w − b", scores=scores)
+    assert (row.verdict, row.n) == (Outcome.INCONCLUSIVE, 6)
+    assert row.finding.endswith("points; 0 pairs on image-mini, 6 on every task are wanted")
+
+
+def test_a_claim_counts_the_runs_that_broke_and_how():
+    found = evidence({"wide": 3.0}, seeds=6)
+    broken = {"trivial": {"majority": 10.0}}
+    ends = {0: {"status": "diverged"}, 1: {"test": None}, 2: {"test": None}}
+    cell = ("text-mini", "wide")
+    runs = {
+        seed: replace(run, result=dict(run.result) | broken | ends.get(seed, {}))
+        for seed, run in found.runs[cell].items()
+    }
+    found = replace(found, runs={**found.runs, cell: runs})
+    claim = effect_claim(found, "c", difference("wide", "baseline"), Hypothesis(), what="w − b")
+    assert claim.row().n == 12
+    assert "; diverged: wide 1 of 12; without a test result: wide 2 of 12" in claim.words
