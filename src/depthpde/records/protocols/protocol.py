@@ -121,7 +121,8 @@ class Look(Settings):
     seeds: Positive
     """Test seeds finished in every cell."""
     p: Annotated[float, Range(1e-9, 0.5)]
-    """Nominal level of a test at this look."""
+    """Level of a test at this look: its p must be no larger. Intervals are of 95 % at every look,
+    and a margin of what is greater is held to them alone."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -152,7 +153,8 @@ class StudyProtocol(Settings):
     endpoints: tuple[str, ...]
     """What is compared; the first is the one that decides."""
     contrasts: tuple[PlannedContrast, ...]
-    """The tests, in the order in which they are made; the first that fails ends them."""
+    """The tests, in the order in which they are made; the first that does not show what it claims
+    ends them."""
     looks: tuple[Look, ...]
     """When they are made; all test seeds belong to the last."""
     gates: tuple[BaselineGate, ...] = ()
