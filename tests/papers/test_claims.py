@@ -18,6 +18,7 @@ from depthpde.papers.claims import (
     spread,
 )
 from depthpde.records.contrasts import difference
+from depthpde.records.scores import scores_of
 from depthpde.records.verdicts import Hypothesis, Outcome
 from papers.invented import evidence
 
@@ -191,3 +192,27 @@ def test_two_sides_that_diverged_whole_compare_nothing_that_was_measured():
     assert found.finding.endswith("laid down, not measured")
     one = effect_claim(made, "c", difference("a", "baseline"), Hypothesis(sign=-1), what="w")
     assert "laid down" not in one.row().finding
+
+
+def test_a_claim_names_the_task_whose_reading_is_missing():
+    found = evidence({"wide": 3.0}, seeds=6)
+    scores = {name: {"text-mini": each["text-mini"]} for name, each in scores_of(found).items()}
+    weights, hypothesis = difference("wide", "baseline"), Hypothesis()
+    row = effect_claim(found, "c", weights, hypothesis, what="w − b", scores=scores)
+    assert (row.verdict, row.n) == (Outcome.INCONCLUSIVE, 6)
+    assert row.finding.endswith("points; 0 pairs on image-mini, 6 on every task are wanted")
+
+
+def test_a_claim_counts_the_runs_that_broke_and_how():
+    found = evidence({"wide": 3.0}, seeds=6)
+    broken = {"trivial": {"majority": 10.0}}
+    ends = {0: {"status": "diverged"}, 1: {"test": None}, 2: {"test": None}}
+    cell = ("text-mini", "wide")
+    runs = {
+        seed: replace(run, result=dict(run.result) | broken | ends.get(seed, {}))
+        for seed, run in found.runs[cell].items()
+    }
+    found = replace(found, runs={**found.runs, cell: runs})
+    claim = effect_claim(found, "c", difference("wide", "baseline"), Hypothesis(), what="w − b")
+    assert claim.row().n == 12
+    assert "; diverged: wide 1 of 12; without a test result: wide 2 of 12" in claim.words

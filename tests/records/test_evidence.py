@@ -1,20 +1,25 @@
 import json
+import math
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from depthpde.records.evidence import (
+    broke,
     by_task,
     escapes,
     gather,
+    lacking,
     over_all,
     placed_at,
     score,
     trivial,
 )
-from depthpde.records.record import run_folder
+from depthpde.records.record import Record, run_folder
 from depthpde.records.results import read_results
 from depthpde.records.run_model import VariantRole
+from depthpde.records.scores import scores_of
 from report import synthesis
 
 
@@ -138,16 +143,44 @@ def test_a_run_that_broke_counts_as_the_largest_class(results):
     values = json.loads(path.read_text()) | {"status": "diverged", "test": None}
     path.write_text(json.dumps(values))
     assert read(results).accuracies("listops-mini", "after_embedding")[0] == 15.5
+    path.write_text(json.dumps(values | {"trivial": {"commonest byte": 19.5}}))
+    assert score(read_results(results).records[run.id]) == 19.5
     path.write_text(json.dumps(values | {"trivial": {}}))
     assert score(read_results(results).records[run.id]) is None
 
 
-def test_a_run_that_tells_no_score_is_missing(results):
+def test_a_run_that_ended_without_a_test_result_counts_as_the_largest_class(results):
     run = next(iter(read(results).runs["listops-mini", "baseline"].values()))
     path = run.folder / "result.json"
-    values = json.loads(path.read_text())
-    path.write_text(json.dumps(values | {"test": None}))
+    values = json.loads(path.read_text()) | {"test": None}
+    path.write_text(json.dumps(values))
+    found = read(results)
+    assert found.missing == ()
+    assert found.accuracies("listops-mini", "baseline")[0] == 15.5
+    path.write_text(json.dumps(values | {"trivial": {}}))
     assert [each.state for each in read(results).missing] == ["without a score"]
+
+
+def test_a_run_broke_if_it_ended_without_a_model():
+    kept = {"test": {"accuracy": 60.0}}
+    ends = [
+        (None, False),
+        ({"status": "done"} | kept, False),
+        ({"status": "diverged"} | kept, True),
+        ({"status": "done", "test": None}, True),
+        ({"status": "stopped", "test": {"accuracy": math.nan}}, True),
+    ]
+    for result, wanted in ends:
+        assert broke(Record(Path(), "r", "", {}, {}, {}, result)) is wanted, result
+
+
+def test_pairs_are_counted_in_what_is_averaged(evidence):
+    assert lacking(evidence, "after_embedding") is None
+    scores = scores_of(evidence)
+    part = {name: {"text-mini": each["text-mini"]} for name, each in scores.items()}
+    assert lacking(evidence, "after_embedding", scores=scores) is None
+    why = lacking(evidence, "after_embedding", scores=part)
+    assert why == "0 pairs on listops-mini, 6 on every task are wanted"
 
 
 def test_variants_with_one_seed_have_a_mean_and_no_interval(tmp_path):

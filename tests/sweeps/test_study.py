@@ -189,6 +189,13 @@ def test_a_stage_that_is_cut_short_is_not_followed_by_another(tmp_path):
         chosen_rates(a_plan(), tmp_path)
 
 
+def test_a_variant_with_settings_of_the_protocol_is_refused_before_the_first_run(tmp_path):
+    slow = a_plan(variants=[Variant("baseline"), Variant("placed", training={"updates": 9})])
+    with pytest.raises(ValueError, match="`training` of 'placed' must leave updates"):
+        compute_study(slow, pretend(tmp_path, losses()), tmp_path)
+    assert not list(tmp_path.iterdir()), "nothing is laid down, nothing computed"
+
+
 def test_what_the_protocol_leaves_no_room_for_is_refused(tmp_path):
     with pytest.raises(ValueError, match="that of a look of 'tiny', 1, 2, got 3"):
         choose_look(PROTOCOL, 3)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from depthpde.pages.formatting import counted, signed
 from depthpde.records.contrasts import Weights, contrast, differences_of
 from depthpde.records.escapes import LEARNED_AT_ONCE, run_escape
-from depthpde.records.evidence import Evidence, lacking
+from depthpde.records.evidence import Evidence, broke, lacking
 from depthpde.records.findings import JudgedClaim
 from depthpde.records.record import State
 from depthpde.records.scores import Endpoint, Scores, scores_of
@@ -101,7 +101,7 @@ def effect_claim(
     if not values:
         return undecided(claim, f"{what}: no pair is finished", 0)
     words = f"{what}, {counted(len(values), 'task')}"
-    few = [why for each in used[:-1] if (why := lacking(evidence, each, used[-1])) is not None]
+    few = [why for each in used[:-1] if (why := lacking(evidence, each, used[-1], scores))]
     if few:
         n = sum(map(len, values.values()))
         return undecided(claim, f"{words}: {signed(combined_mean(values), 2)} {unit}; {few[0]}", n)
@@ -110,23 +110,23 @@ def effect_claim(
         words += f" ({signed(combined_mean(whole), 2)} with Pathfinder, which counts escapes)"
     loss = _loss(evidence, weights) if clean else ""
     words += f"; test loss {loss}" if loss else ""
-    broken = _diverged(evidence, used)
-    if broken:
-        words += f"; diverged: {', '.join(f'{v} {k} of {n}' for v, (k, n) in broken.items())}"
-    if len(broken) == len(used) and all(k == n for k, n in broken.values()):
+    words += _broken(evidence, used)
+    if all(broke(run) for each in used for run in evidence.records(each)):
         words += "; what is compared was laid down, not measured"
         return undecided(claim, words, sum(map(len, values.values())))
     return Judged(claim=claim, words=words, verdict=judge(values, hypothesis, unit=unit))
 
 
-def _diverged(evidence: Evidence, variants: Sequence[str]) -> dict[str, tuple[int, int]]:
-    """Return variant → how many of its runs diverged, and how many it has; none that has none."""
-    found = {}
+def _broken(evidence: Evidence, variants: Sequence[str]) -> str:
+    """Tell how many runs broke: what they count as was laid down, not measured."""
+    counts: dict[str, list[str]] = {"diverged": [], "without a test result": []}
     for variant in variants:
-        states = [run.state for run in evidence.records(variant)]
-        if broken := states.count(State.DIVERGED):
-            found[variant] = (broken, len(states))
-    return found
+        runs = evidence.records(variant)
+        diverged = sum(run.state is State.DIVERGED for run in runs)
+        others = sum(map(broke, runs)) - diverged
+        for why, count in zip(counts, (diverged, others), strict=True):
+            counts[why] += [f"{variant} {count} of {len(runs)}"] * bool(count)
+    return "".join(f"; {why}: {', '.join(each)}" for why, each in counts.items() if each)
 
 
 def _loss(evidence: Evidence, weights: Weights) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from depthpde.errors import check_name
 from depthpde.records.escapes import LEARNED_AT_ONCE, Escape, escape_rate
 from depthpde.records.protocols.protocol import StudyProtocol
-from depthpde.records.record import Grid, Record
+from depthpde.records.record import Grid, Record, State
 from depthpde.records.run_model import VariantRole, position_of, role_of
 from depthpde.records.statistics.combination import combined_mean
 from depthpde.records.statistics.paired import Comparison, compare
@@ -26,6 +26,8 @@ Cell = tuple[str, str]
 """Task and variant."""
 SEEDS = 6
 """What is said of an average over tasks wants this many pairs on every one of them."""
+LARGEST_CLASS = ("majority", "commonest byte")
+"""What the largest class is called among the trivial lines of a task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,16 +200,27 @@ def gather(
 def score(record: Record) -> float | None:
     """Return a run's test accuracy in percent; None while it has none.
 
-    A run that diverged counts as the largest class, whatever weights it kept, so that what breaks
-    is never left out of an average; as its own accuracy where that class is not known.
+    A run that broke counts as the largest class, whatever weights it kept, so that what breaks is
+    never left out of an average; as its own accuracy where that class is not known.
     """
+    trivial = (record.result or {}).get("trivial")
+    known = trivial if broke(record) and isinstance(trivial, Mapping) else {}
+    largest = (float(known[name]) for name in LARGEST_CLASS if name in known)
+    return next(largest, _accuracy(record))
+
+
+def broke(record: Record) -> bool:
+    """Return whether a run has ended and is no model: it diverged, or has no test accuracy."""
+    if record.result is None:
+        return False
+    return record.state is State.DIVERGED or _accuracy(record) is None
+
+
+def _accuracy(record: Record) -> float | None:
     try:
         accuracy = record.accuracy
     except (KeyError, TypeError, ValueError):
-        accuracy = None
-    trivial = (record.result or {}).get("trivial")
-    if record.state == "diverged" and isinstance(trivial, Mapping) and "majority" in trivial:
-        accuracy = float(trivial["majority"])
+        return None
     return accuracy if accuracy is not None and math.isfinite(accuracy) else None
 
 
@@ -285,17 +298,29 @@ def _sharing(
     return baseline, variants
 
 
-def lacking(evidence: Evidence, variant: str, against: str | None = None) -> str | None:
+def lacking(
+    evidence: Evidence,
+    variant: str,
+    against: str | None = None,
+    scores: Mapping[str, Runs] | None = None,
+) -> str | None:
     """Name the task whose pairs are too few to speak of the average; None if there is none.
 
     Args:
         evidence: The runs.
         variant: Which.
         against: Another variant than the baseline to compare with.
+        scores: Variant → what is averaged, by task and seed, where it is not test accuracy.
     """
     other = evidence.baseline if against is None else against
+
+    def reached(task: str, name: str) -> Mapping[int, float]:
+        if scores is None:
+            return evidence.accuracies(task, name)
+        return scores.get(name, {}).get(task, {})
+
     counts = {
-        task: len(paired(evidence.accuracies(task, variant), evidence.accuracies(task, other)))
+        task: len(paired(reached(task, variant), reached(task, other)))
         for task in in_mean(evidence) or evidence.tasks
     }
     task = min(counts, key=lambda each: counts[each])

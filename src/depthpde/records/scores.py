@@ -28,8 +28,8 @@ def scores_of(
 ) -> dict[str, dict[str, dict[int, float]]]:
     """Return what every finished run reached, read once.
 
-    A run that diverged counts as the largest class, so that what breaks is never left out of a
-    mean; its test loss is out of every bound and left out.
+    A run that broke counts as the largest class, so that what breaks is never left out of a mean;
+    its test loss is out of every bound and left out.
 
     Args:
         evidence: The runs, such as a part that was selected.

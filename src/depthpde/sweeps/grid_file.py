@@ -15,17 +15,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from depthpde.data.protocol import STRICT
 from depthpde.errors import check_name
 from depthpde.files import read_plain
-from depthpde.records.escapes import LEARNED_AT_ONCE
-from depthpde.records.protocols.endpoints import ENDPOINTS, ESCAPE, GATED
 from depthpde.records.protocols.protocol import StudyProtocol
 from depthpde.runs.settings import read_yaml
 from depthpde.sweeps.grid import Plan, Variant, bases
+from depthpde.sweeps.study_tests import check_tests
 
 FILES = (".json", ".yaml", ".yml")
 KEYS = (
@@ -43,7 +43,7 @@ def read_plan(path: Path, *, seeds: int | None = None, tasks: Sequence[str] | No
     Args:
         path: A ``.json``, ``.yaml`` or ``.yml`` file.
         seeds: How many, instead of what the file says.
-        tasks: Which, instead of what the file says.
+        tasks: Which, instead of what the file says; not beside a protocol.
     """
     try:
         given = _mapping("the file", _read(path), KEYS)
@@ -53,18 +53,16 @@ def read_plan(path: Path, *, seeds: int | None = None, tasks: Sequence[str] | No
         variants = _mapping("variants", given["variants"])
         chosen = list(tasks or _list("tasks", given["tasks"]))
         changes = {key: _mapping(key, given.get(key, {})) for key in ("model", "training")}
-        labels = [str(label) for label in variants]
-        name, question = str(given.get("name", path.stem)), str(given.get("question", ""))
-        return Plan(
-            name=name,
-            question=question,
+        plan = Plan(
+            name=str(given.get("name", path.stem)),
+            question=str(given.get("question", "")),
             variants=[_variant(str(label), each) for label, each in variants.items()],
             bases=bases(str(given.get("preset", "mini")), chosen, **changes),
             seeds=_number_of_seeds(given, seeds),
             baseline=str(given.get("baseline", "")),
             protocol=str(given.get("protocol", STRICT)),
-            study=_study(given.get("study"), name, question, labels, chosen),
         )
+        return plan if given.get("study") is None else _under_protocol(plan, given["study"], tasks)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
 
@@ -89,32 +87,18 @@ def _read(path: Path) -> Any:
         raise ValueError(f"it must be YAML, but {error}") from error
 
 
-def _study(
-    values: Any, name: str, question: str, labels: Sequence[str], tasks: Sequence[str]
-) -> StudyProtocol | None:
-    """Return the protocol of a file; its name and question are those of the grid.
-
-    What it names must be there: a test of a variant that is none would be found after all runs.
-    """
-    if values is None:
-        return None
-    given = {"name": name, "question": question} | _mapping("study", values)
-    if given["name"] != name:
-        raise ValueError(f"`study.name` must be the grid's, {name!r}, got {given['name']!r}")
-    found = StudyProtocol.from_dict(given)
-    for endpoint in found.endpoints:
-        check_name("study.endpoints", endpoint, ENDPOINTS)
-    for gate in found.gates:
-        check_name("study.gates.task", gate.task, tasks)
-        check_name("study.gates.endpoint", gate.endpoint, GATED)
-    for contrast in found.contrasts:
-        for label in (contrast.variant, contrast.against, *(contrast.beyond or ())):
-            check_name("study.contrasts", label, labels)
-        if contrast.endpoint == ESCAPE and not LEARNED_AT_ONCE.keys() & set(tasks):
-            raise ValueError(
-                f"`study.contrasts` must not be of {ESCAPE!r} here, got {', '.join(tasks)}; only "
-                f"{', '.join(sorted(LEARNED_AT_ONCE))} is learned at once or not yet"
-            )
+def _under_protocol(plan: Plan, values: Any, tasks: Sequence[str] | None) -> Plan:
+    """Return the plan with the protocol of its file; their name and question are the same."""
+    if tasks:
+        raise ValueError(
+            f"`tasks` must be left out beside `study`, got {', '.join(tasks)}; a protocol is of "
+            "all its tasks: the file says which"
+        )
+    given = {"name": plan.name, "question": plan.question} | _mapping("study", values)
+    if given["name"] != plan.name:
+        raise ValueError(f"`study.name` must be the grid's, {plan.name!r}, got {given['name']!r}")
+    found = replace(plan, study=StudyProtocol.from_dict(given))
+    check_tests(found)
     return found
 
 

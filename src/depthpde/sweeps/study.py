@@ -90,6 +90,7 @@ def compute_study(
 
     protocol = _protocol(plan)
     look = choose_look(protocol, seeds)
+    tuning_plan(plan)  # a variant that it refuses is refused before the baseline's runs
     seal(results, protocol)
     whole = SweepOutcome()
     for stage in _stages(plan, results, look, log):

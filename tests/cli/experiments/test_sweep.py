@@ -19,6 +19,7 @@ from depthpde.data.tasks import TASKS
 from depthpde.papers.registry import EXPERIMENTS
 from depthpde.records.record import read_grids, read_records
 from depthpde.sweeps.scale import Scale
+from sweeps.test_grid_file import STUDY, UNDER, write
 
 SMALL = {"train": 96, "validation": 32, "test": 48}
 GRID = {
@@ -157,6 +158,14 @@ def test_without_any_data_nothing_is_begun_and_the_reason_is_the_answer(tmp_path
     assert main(["sweep", str(file), *words, "--workers", "0"]) == 2
     assert capsys.readouterr().err.count("depthpde sweep: text-mini needs the IMDb reviews") == 1
     assert not read_records(tmp_path / "out").found
+
+
+def test_a_part_of_a_protocols_tasks_is_refused_before_anything_is_written(tmp_path, capsys):
+    path = write(tmp_path, tasks=["listops-mini", "text-mini"], study=STUDY, **UNDER)
+    words = ["--tasks", "text-mini", "--out", str(tmp_path / "out")]
+    assert main(["sweep", str(path), *words]) == 2
+    assert "`tasks` must be left out beside `study`, got text-mini" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_cluster_that_does_not_answer_is_told_before_anything_is_written(tmp_path, capsys):

@@ -11,13 +11,14 @@ from depthpde.records.protocols.endpoints import COSINE_TO_INPUT, LARGEST_GRADIE
 from depthpde.records.record import Record
 
 
-def evidence(folder, *, status="done", norms=(), cosines=None):
+def evidence(folder, *, status="done", test=True, norms=(), cosines=None):
     folder.mkdir()
     points = [{"kind": "point", "update": k, "gradient_norm": norm} for k, norm in enumerate(norms)]
     (folder / "metrics.jsonl").write_text("".join(json.dumps(each) + "\n" for each in points))
     if cosines is not None:
         (folder / "probe.json").write_text(json.dumps({"depth": {"drift.cosine": cosines}}))
-    run = Record(Path(folder), "r", "", {}, {}, {}, {"status": status})
+    result = {"status": status, "test": {"accuracy": 50.0} if test else None}
+    run = Record(Path(folder), "r", "", {}, {}, {}, result)
     return Evidence(
         name="made", question="?", baseline="v", tasks=("t",), variants=("v",), words={},
         runs={("t", "v"): {100: run}}, missing=(),
@@ -45,6 +46,12 @@ def test_the_cosine_is_that_of_the_last_block_and_none_is_left_where_training_di
     seen = evidence(tmp_path / "a", cosines=[1.0, 0.4, 0.25])
     assert sign_scores(seen, COSINE_TO_INPUT) == {"v": {"t": {100: 0.25}}}
     lost = evidence(tmp_path / "b", status="diverged", cosines=[1.0, 0.9])
+    assert sign_scores(lost, COSINE_TO_INPUT) == {"v": {"t": {100: 0.0}}}
+
+
+def test_a_run_that_ended_without_a_test_result_counts_like_one_that_diverged(tmp_path):
+    lost = evidence(tmp_path / "a", test=False, norms=[10.0], cosines=[1.0, 0.9])
+    assert sign_scores(lost, LARGEST_GRADIENT) == {"v": {"t": {100: LOST}}}
     assert sign_scores(lost, COSINE_TO_INPUT) == {"v": {"t": {100: 0.0}}}
 
 

@@ -8,9 +8,11 @@ import pytest
 
 from depthpde.papers.confirmatory.conclusion import by_protocol, claim_of, stopped
 from depthpde.papers.experiment import Case
+from depthpde.records.evidence import gather
 from depthpde.records.protocols.endpoints import ESCAPE
 from depthpde.records.protocols.protocol import BaselineGate, Look, PlannedContrast, StudyProtocol
 from depthpde.records.protocols.steps import GateResult
+from depthpde.records.record import Cell, Grid
 from depthpde.records.verdicts import Outcome
 from papers.invented import evidence
 
@@ -97,6 +99,19 @@ def test_runs_of_another_protocol_or_of_none_are_exploratory_and_shown_so():
     assert "48 runs are left out: exploratory, made without a protocol" in bare.notes
     other = conclude(under(made, study="0" * 16))
     assert any("exploratory, made under protocol 0000000000000000" in each for each in other.notes)
+
+
+def test_a_run_that_ended_without_a_test_result_keeps_no_look_waiting():
+    found = under(evidence({"wide": 3.0, "twin": 3.0}, name="made", seeds=8))
+    records = {run.id: run for runs in found.runs.values() for run in runs.values()}
+    lost = found.runs["text-mini", "wide"][0]
+    result = dict(lost.result) | {"test": None, "trivial": {"majority": 50.0}}
+    records[lost.id] = replace(lost, result=result)
+    cells = tuple(
+        Cell(*cell, seed, run.id) for cell, runs in found.runs.items() for seed, run in runs.items()
+    )
+    look = conclude(gather(Grid("made", "?", "baseline", cells, {}), records)).notes[0]
+    assert "look 2 of 2 at 8 test seeds" in look
 
 
 def test_before_the_first_look_nothing_is_told():

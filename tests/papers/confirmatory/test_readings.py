@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from depthpde.papers.confirmatory.readings import (
     TITLES,
     corrupted_scores,
     half_levels,
+    reading_scores,
     reading_tables,
 )
 from papers.invented import evidence
@@ -31,6 +34,16 @@ def under_noise(curves=CURVES):
     return replace(found, runs=runs)
 
 
+def breaking(found, cell, seeds, *, kept=True, **result):
+    """Return the evidence with some runs of a cell diverged, their weights kept or not."""
+    lost = {"status": "diverged"} if kept else {"status": "diverged", "test": None, "corrupted": {}}
+    runs = {
+        seed: replace(run, result=dict(run.result) | lost | result) if seed in seeds else run
+        for seed, run in found.runs[cell].items()
+    }
+    return replace(found, runs={**found.runs, cell: runs})
+
+
 def test_half_of_the_knowledge_above_chance_sets_the_level():
     # clean is about 50 and chance 10: half is about 30, first reached at 0.1
     assert half_levels(under_noise()) == {"text-mini": "0.1", "image-mini": "0.1"}
@@ -42,6 +55,38 @@ def test_scores_are_those_of_every_run_at_that_level():
     found = corrupted_scores(under_noise())
     assert found["baseline"]["text-mini"] == dict.fromkeys(range(6), 29.0)
     assert found["wide"]["image-mini"] == dict.fromkeys(range(6), 41.0)
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_run_that_broke_counts_as_the_largest_class_in_every_reading(kept):
+    cell = ("text-mini", "wide")
+    found = breaking(under_noise(), cell, [0, 1], kept=kept)
+    wanted = {0: 10.0, 1: 10.0} | dict.fromkeys(range(2, 6), 41.0)
+    assert corrupted_scores(found)["wide"]["text-mini"] == wanted
+    assert reading_scores(found, "corrupted", ("0.1",))["wide"]["text-mini"] == wanted
+    (row,) = (
+        row
+        for row in reading_tables(found)[TITLES["corrupted"]]
+        if (row["variant"], row["task"]) == ("wide", "Text")
+    )
+    assert row["level: accuracy"] == "0.01: 36.7 · 0.1: 30.7"
+    finished = breaking(under_noise(), cell, [0, 1], kept=kept, status="done", test=None)
+    assert corrupted_scores(finished)["wide"]["text-mini"] == wanted
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_baseline_that_broke_leaves_its_task_its_level(kept):
+    one = breaking(under_noise(), ("text-mini", "baseline"), [0], kept=kept)
+    assert half_levels(one) == {"text-mini": "0.1", "image-mini": "0.1"}
+    # where all broke, the baseline knows nothing above chance: the lowest level takes half of it
+    none = breaking(under_noise(), ("text-mini", "baseline"), range(6), kept=kept)
+    assert half_levels(none) == {"text-mini": "0.01", "image-mini": "0.1"}
+    assert corrupted_scores(none)["baseline"]["text-mini"] == dict.fromkeys(range(6), 10.0)
+
+
+def test_a_task_that_was_not_read_in_that_way_has_no_scores():
+    found = breaking(under_noise(), ("text-mini", "wide"), [0], kept=False)
+    assert reading_scores(found, "windowed", ("8",)) == {}
 
 
 def test_runs_that_were_read_clean_alone_have_no_scores():

@@ -99,6 +99,8 @@ def test_a_look_waits_for_its_seeds_and_takes_the_first_ones():
     [
         ({"test_seeds": (100, 200, 102, 103)}, r"tuning_seeds.*\[200\].*fresh"),
         ({"test_seeds": (100, 100, 102, 103)}, "each entry once"),
+        ({"test_seeds": ("100", "101")}, "`test_seeds` must be a whole number.*got '100'"),
+        ({"tuning_seeds": (-1,)}, "`tuning_seeds` must be a whole number of at least 0, got -1"),
         ({"rates": ()}, "`rates` must be a tuple with at least one entry"),
         ({"tuning_share": 0.0}, "`tuning_share` must lie in"),
         ({"least_tasks": 2}, "`least_tasks` must lie in"),
@@ -122,10 +124,30 @@ def test_a_test_that_cannot_pass_or_fail_is_refused():
         PlannedContrast(**given | {"against": "a"})
     with pytest.raises(ValueError, match="did you mean 'equivalent'"):
         PlannedContrast(**given, claimed="equivalnt", margin=1.0)
+    for beyond in (["c"], "ab", ["c", "c"], ["c", "d", "e"], ["a", "b"], ["b", "a"], ["c", 3]):
+        with pytest.raises(ValueError, match=r"`beyond` must be another difference.*name two"):
+            PlannedContrast(**given, beyond=beyond)
+    assert PlannedContrast(**given, beyond=["a", "c"]).beyond == ("a", "c")
     with pytest.raises(ValueError, match="`least` must be a finite number"):
         BaselineGate(task="t", endpoint="accuracy", least=float("nan"), words="w")
     with pytest.raises(ValueError, match=r"`p` must lie in .*, got 0.9"):
         Look(seeds=1, p=0.9)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"claimed": "equivalent", "margin": 10}, "got claimed 'equivalent', margin 10.0; its"),
+        ({"claimed": "equivalent"}, "must be left out.*'escape', got claimed 'equivalent'"),
+        ({"margin": 2}, "must be left out.*got margin 2.0"),
+        ({"beyond": ("c", "d")}, r"must be left out.*got beyond \('c', 'd'\).*sooner"),
+    ],
+)
+def test_a_test_of_escapes_has_a_side_and_nothing_else(changes, words):
+    given = {"variant": "a", "against": "b", "endpoint": "escape"}
+    assert PlannedContrast(**given).endpoint == "escape"
+    with pytest.raises(ValueError, match=words):
+        PlannedContrast(**given, **changes)
 
 
 def test_plain_values_are_checked_key_by_key():

@@ -3,7 +3,7 @@
     largest gradient      log₁₀ max ‖g‖ over the logged updates, before clipping
     cosine to the input   of the field behind the last block with the field before the first
 
-A run that diverged counts as a gradient of 10⁴ at least and as a cosine of 0: what breaks is never
+A run that broke counts as a gradient of 10⁴ at least and as a cosine of 0: what breaks is never
 left out of a mean.
 """
 
@@ -12,10 +12,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from depthpde.records.evidence import Evidence
+from depthpde.records.evidence import Evidence, broke
 from depthpde.records.probes import read_probe
 from depthpde.records.protocols.endpoints import COSINE_TO_INPUT, LARGEST_GRADIENT
-from depthpde.records.record import Record, State
+from depthpde.records.record import Record
 from depthpde.records.scores import Scores
 
 LOST = 4.0
@@ -44,13 +44,13 @@ def _largest_gradient(run: Record) -> float | None:
     norms = [float(each["gradient_norm"]) for each in run.points()]
     finite = [each for each in norms if math.isfinite(each) and each > 0]
     decades = math.log10(max(finite)) if finite else None
-    if run.state is State.DIVERGED:
+    if broke(run):
         return max(LOST, decades or LOST)
     return decades
 
 
 def _cosine(run: Record) -> float | None:
-    if run.state is State.DIVERGED:
+    if broke(run):
         return 0.0
     depth = read_probe(run).value.get("depth")
     values = depth.get("drift.cosine") if isinstance(depth, dict) else None

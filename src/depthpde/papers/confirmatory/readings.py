@@ -1,22 +1,24 @@
 """Test accuracy where the test split was read in another way, by the records alone.
 
 Under noise, in a window, with blocks in another order, at another length or resolution: what each
-run reached, and a table of every reading, whether a test names it or not.
+run reached, and a table of every reading, whether a test names it or not. A run that broke counts
+as the largest class in each of them, as it does in test accuracy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from depthpde.pages.formatting import plain, short_tasks
 from depthpde.papers.extra_tables import Rows
-from depthpde.records.evidence import Evidence, score, trivial
+from depthpde.records.evidence import Evidence, broke, score, trivial
 from depthpde.records.record import Record
 from depthpde.records.scores import Scores
 from depthpde.records.statistics.paired import mean
 
+NOISE = "corrupted"
 TITLES = {
-    "corrupted": "test accuracy under noise, by its level",
+    NOISE: "test accuracy under noise, by its level",
     "windowed": "test accuracy with attention in a window, by sites either way",
     "shuffled": "test accuracy with blocks in another order, by symbols of a block",
     "transferred": "test accuracy at another length or resolution, untrained there",
@@ -35,13 +37,13 @@ def half_levels(evidence: Evidence) -> dict[str, str]:
     found = {}
     for task in evidence.tasks:
         runs = list(evidence.runs.get((task, evidence.baseline), {}).values())
-        levels = sorted(set.intersection(*map(_levels, runs)), key=float) if runs else []
-        if not levels:
+        # Without a baseline run that is whole, the levels are those of the variants.
+        levels = sorted(_levels(runs, NOISE) or _levels(_on(evidence, task), NOISE), key=float)
+        if not levels or not runs:
             continue
         chance = trivial(evidence, task).get("majority", 0.0)
-        clean = mean([value for each in runs if (value := score(each)) is not None])
-        half = chance + (clean - chance) / 2
-        below = [each for each in levels if mean([_at(run, each) for run in runs]) <= half]
+        half = chance + (_mean(map(score, runs)) - chance) / 2
+        below = [each for each in levels if _mean(_at(run, NOISE, each) for run in runs) <= half]
         found[task] = below[0] if below else levels[-1]
     return found
 
@@ -52,13 +54,7 @@ def corrupted_scores(evidence: Evidence) -> Scores:
     Args:
         evidence: Finished runs whose test split was read under noise.
     """
-    levels = half_levels(evidence)
-    found: dict[str, dict[str, dict[int, float]]] = {}
-    for (task, variant), runs in evidence.runs.items():
-        for seed, run in runs.items():
-            if task in levels and levels[task] in _levels(run):
-                found.setdefault(variant, {}).setdefault(task, {})[seed] = _at(run, levels[task])
-    return found
+    return _scores(evidence, NOISE, half_levels(evidence))
 
 
 def reading_scores(evidence: Evidence, name: str, levels: Sequence[str]) -> Scores:
@@ -67,17 +63,14 @@ def reading_scores(evidence: Evidence, name: str, levels: Sequence[str]) -> Scor
     Args:
         evidence: Finished runs.
         name: What the record calls the reading.
-        levels: Which of them; the first that a record holds.
+        levels: Which of them; on each task the first that a run of it holds.
     """
-    found: dict[str, dict[str, dict[int, float]]] = {}
-    for (task, variant), runs in evidence.runs.items():
-        for seed, run in runs.items():
-            read = (run.result or {}).get(name) or {}
-            for level in levels:
-                if level in read:
-                    found.setdefault(variant, {}).setdefault(task, {})[seed] = float(read[level])
-                    break
-    return found
+    chosen = {}
+    for task in evidence.tasks:
+        held = set().union(*(_read(run, name) for run in _on(evidence, task)))
+        if known := [each for each in levels if each in held]:
+            chosen[task] = known[0]
+    return _scores(evidence, name, chosen)
 
 
 def reading_tables(evidence: Evidence) -> dict[str, Rows]:
@@ -96,19 +89,17 @@ def _table(evidence: Evidence, name: str) -> Rows:
     for variant in evidence.variants:
         for task in evidence.tasks:
             runs = list(evidence.runs.get((task, variant), {}).values())
-            read = [(run.result or {}).get(name) or {} for run in runs]
-            levels = sorted(set.intersection(*map(set, read)), key=_by_number) if read else []
+            levels = sorted(_levels(runs, name), key=_by_number)
             if not levels:
                 continue
-            usual = [value for each in runs if (value := score(each)) is not None]
             rows.append(
                 {
                     "variant": plain(variant),
                     "task": short_tasks(evidence.tasks)[task],
                     "n": str(len(runs)),
-                    "as trained": f"{mean(usual):.1f}",
+                    "as trained": f"{_mean(map(score, runs)):.1f}",
                     "level: accuracy": " · ".join(
-                        f"{level}: {mean([float(each[level]) for each in read]):.1f}"
+                        f"{level}: {_mean(_at(run, name, level) for run in runs):.1f}"
                         for level in levels
                     ),
                 }
@@ -121,9 +112,39 @@ def _by_number(level: str) -> tuple[float, str]:
     return (float(number), level) if number.replace(".", "", 1).isdigit() else (0.0, level)
 
 
-def _levels(run: Record) -> set[str]:
-    return set((run.result or {}).get("corrupted") or {})
+def _scores(evidence: Evidence, name: str, levels: Mapping[str, str]) -> Scores:
+    """Return what every run reached at the level of its task."""
+    found: dict[str, dict[str, dict[int, float]]] = {}
+    for (task, variant), runs in evidence.runs.items():
+        for seed, run in runs.items() if task in levels else ():
+            if (reached := _at(run, name, levels[task])) is not None:
+                found.setdefault(variant, {}).setdefault(task, {})[seed] = reached
+    return found
 
 
-def _at(run: Record, level: str) -> float:
-    return float((run.result or {})["corrupted"][level])
+def _at(run: Record, name: str, level: str) -> float | None:
+    """Return what a run reached at a level; None where it was not read there."""
+    if broke(run):
+        return score(run)
+    read = _read(run, name)
+    return float(read[level]) if level in read else None
+
+
+def _levels(runs: Sequence[Record], name: str) -> set[str]:
+    """Return the levels at which all runs were read; one that broke counts at any."""
+    read = [set(_read(run, name)) for run in runs if not broke(run)]
+    return set.intersection(*read) if read else set()
+
+
+def _read(run: Record, name: str) -> Mapping[str, float]:
+    return (run.result or {}).get(name) or {}
+
+
+def _on(evidence: Evidence, task: str) -> list[Record]:
+    return [
+        run for (each, _), runs in evidence.runs.items() if each == task for run in runs.values()
+    ]
+
+
+def _mean(values: Iterable[float | None]) -> float:
+    return mean([each for each in values if each is not None])

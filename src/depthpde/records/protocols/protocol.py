@@ -16,8 +16,9 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import Annotated, Any
 
-from depthpde.config import Positive, Range, Settings
+from depthpde.config import Natural, Positive, Range, Settings
 from depthpde.errors import check_name, check_range
+from depthpde.records.protocols.endpoints import ESCAPE
 
 
 class Claimed(StrEnum):
@@ -76,7 +77,9 @@ class PlannedContrast(Settings):
     def check(self) -> None:
         """Refuse a test that cannot fail or cannot pass."""
         if self.beyond is not None:
-            self._set(beyond=tuple(self.beyond))
+            self._set(beyond=self._other_difference())
+        if self.endpoint == ESCAPE:
+            self._check_escape()
         if self.claimed is Claimed.EQUIVALENT and not self.margin:
             raise ValueError(
                 "`margin` must be above 0 for an equivalence, got 0; no interval is that narrow: "
@@ -88,6 +91,28 @@ class PlannedContrast(Settings):
                 "name what it is compared with"
             )
 
+    def _other_difference(self) -> tuple[str, str]:
+        """Return the difference that is taken off, or refuse what is none or the test's own."""
+        match self.beyond:
+            case (str(first), str(second)) if first != second:
+                if {first, second} != {self.variant, self.against}:
+                    return first, second
+        raise ValueError(
+            f"`beyond` must be another difference than {self.variant!r} − {self.against!r}, got "
+            f"{self.beyond!r}; name two variants, [variant, against]"
+        )
+
+    def _check_escape(self) -> None:
+        """Refuse what the log-rank test does not know."""
+        claimed = None if self.claimed is Claimed.GREATER else str(self.claimed)
+        given = {"claimed": claimed, "margin": self.margin or None, "beyond": self.beyond}
+        unknown = [f"{name} {each!r}" for name, each in given.items() if each is not None]
+        if unknown:
+            raise ValueError(
+                f"`claimed`, `margin` and `beyond` must be left out for the endpoint {ESCAPE!r}, "
+                f"got {', '.join(unknown)}; its test tells which variant escapes sooner, no more"
+            )
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Look(Settings):
@@ -96,7 +121,8 @@ class Look(Settings):
     seeds: Positive
     """Test seeds finished in every cell."""
     p: Annotated[float, Range(1e-9, 0.5)]
-    """Nominal level of a test at this look."""
+    """Level of a test at this look: its p must be no larger. Intervals are of 95 % at every look,
+    and a margin of what is greater is held to them alone."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -118,16 +144,17 @@ class StudyProtocol(Settings):
     """The experiment's name."""
     question: str
     """What is asked, in one sentence."""
-    tuning_seeds: tuple[int, ...]
+    tuning_seeds: tuple[Natural, ...]
     """Seeds that choose rates and pass gates; never in a result."""
-    test_seeds: tuple[int, ...]
+    test_seeds: tuple[Natural, ...]
     """Fresh seeds, in the order in which they are run."""
     rates: tuple[Annotated[float, Range(1e-12, 1e3)], ...]
     """Learning rates tried: the same for every variant."""
     endpoints: tuple[str, ...]
     """What is compared; the first is the one that decides."""
     contrasts: tuple[PlannedContrast, ...]
-    """The tests, in the order in which they are made; the first that fails ends them."""
+    """The tests, in the order in which they are made; the first that does not show what it claims
+    ends them."""
     looks: tuple[Look, ...]
     """When they are made; all test seeds belong to the last."""
     gates: tuple[BaselineGate, ...] = ()

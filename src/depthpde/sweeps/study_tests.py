@@ -1,0 +1,113 @@
+"""check_tests(plan): what a protocol names is in its plan, and its runs can decide its tests.
+
+A test of a variant that is none, of a reading that no run makes or of a task that stands in no
+mean would be found after all runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from depthpde.errors import check_name
+from depthpde.records.escapes import LEARNED_AT_ONCE
+from depthpde.records.protocols.endpoints import CORRUPTED, ENDPOINTS, ESCAPE, GATED, READINGS
+from depthpde.records.protocols.protocol import PlannedContrast, StudyProtocol
+from depthpde.sweeps.grid import Plan
+from depthpde.sweeps.study import gate_plan, tuning_plan
+
+if TYPE_CHECKING:
+    from depthpde.runs.run import RunConfig
+
+SETTINGS = {
+    "corrupted": "corruption",
+    "windowed": "windows",
+    "shuffled": "shuffles",
+    "transferred": "transfer",
+}
+"""What a record calls a further reading of the test split → the setting of a run that makes it."""
+SOME_LEVELS = ("0.05", "0.1", "0.2")
+"""Levels of noise, as an example: any serve."""
+
+
+def check_tests(plan: Plan) -> None:
+    """Refuse a plan whose protocol names what it has not, or whose tests nothing could decide.
+
+    The runs of all stages are described once, so that no setting is found wrong between them.
+
+    Args:
+        plan: Variants and bases, with the protocol as its `study`.
+    """
+    stages = [tuning_plan(plan)]
+    protocol = plan.study
+    assert protocol is not None, "refused by tuning_plan"
+    _check_names(plan, protocol)
+    if protocol.gates:
+        stages.append(gate_plan(plan, {}))
+    for stage in stages:
+        list(stage.runs)  # each is checked as it is made
+    runs = {(cell.task, cell.variant): run for cell, run in replace(plan, seeds=1).cells}
+    for contrast in protocol.contrasts:
+        _check_tasks(contrast, plan.bases)
+        if contrast.endpoint != CORRUPTED and contrast.endpoint not in READINGS:
+            continue
+        compared = {contrast.variant, contrast.against, *(contrast.beyond or ())}
+        for (task, label), run in runs.items():
+            # How much noise is told by the baseline, whether it is compared or not.
+            if task not in LEARNED_AT_ONCE and label in compared | {plan.baseline}:
+                _check_reading(contrast.endpoint, label, run)
+
+
+def _check_names(plan: Plan, protocol: StudyProtocol) -> None:
+    labels = [each.label for each in plan.variants]
+    for endpoint in protocol.endpoints:
+        check_name("study.endpoints", endpoint, ENDPOINTS)
+    for gate in protocol.gates:
+        check_name("study.gates.task", gate.task, plan.bases)
+        check_name("study.gates.endpoint", gate.endpoint, GATED)
+    for contrast in protocol.contrasts:
+        for label in (contrast.variant, contrast.against, *(contrast.beyond or ())):
+            check_name("study.contrasts", label, labels)
+
+
+def _check_tasks(contrast: PlannedContrast, tasks: Iterable[str]) -> None:
+    """Refuse escapes where nothing escapes, and a mean in which no task stands."""
+    at_once = [each for each in tasks if each in LEARNED_AT_ONCE]
+    if contrast.endpoint == ESCAPE and not at_once:
+        raise ValueError(
+            f"`study.contrasts` must not be of {ESCAPE!r} here, got {', '.join(tasks)}; only "
+            f"{', '.join(sorted(LEARNED_AT_ONCE))} is learned at once or not yet"
+        )
+    if contrast.endpoint != ESCAPE and len(at_once) == len(list(tasks)):
+        raise ValueError(
+            f"`study.contrasts` must be of {ESCAPE!r} on {', '.join(at_once)} alone, got "
+            f"{contrast.endpoint!r}; what is learned at once or not yet stands in no mean: name "
+            "that endpoint, or add a task"
+        )
+
+
+def _check_reading(endpoint: str, label: str, run: RunConfig) -> None:
+    """Refuse a test of a reading that a run does not make."""
+    name, levels = READINGS.get(endpoint, ("corrupted", ()))
+    setting = SETTINGS[name]
+    asked = [str(each) for each in getattr(run, setting) or ()]
+    read = [each for each in asked if _can_be_read(run, name, each)]
+    if not (set(read) & set(levels) if levels else read):
+        raise ValueError(
+            f"`run.{setting}` of {label!r} must be set for {endpoint!r} on {run.task}, got "
+            f"{', '.join(asked) or 'nothing'}; give every variant "
+            f"run: {{{setting}: [{', '.join(levels or SOME_LEVELS)}]}}, and leave out tasks that "
+            "cannot be read so"
+        )
+
+
+def _can_be_read(run: RunConfig, name: str, level: str) -> bool:
+    """Return whether a task has such a reading: see `depthpde.runs.readings`."""
+    from depthpde.data.lookup import find_task
+    from depthpde.data.task import TaskKind
+    from depthpde.runs.readings import read_place
+
+    if name == "transferred":
+        return find_task(read_place(level)[0], None).family == run.about.family
+    return name == "windowed" or run.about.kind in (TaskKind.SEQUENCE, TaskKind.IMAGE)

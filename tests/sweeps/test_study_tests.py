@@ -1,0 +1,132 @@
+"""A protocol is checked against its plan before anything is computed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from depthpde.papers.registry import EXPERIMENTS
+from depthpde.records.protocols.protocol import PlannedContrast
+from depthpde.sweeps.grid import Variant, bases
+from depthpde.sweeps.study_tests import check_tests
+from sweeps.test_study import PROTOCOL, TASK, TINY, a_plan
+
+NOISE = {"corruption": [0.1, 0.2]}
+
+
+def judging(endpoint, *, tasks=(TASK,), run=None, beyond=None, **changes):
+    """Return a plan with one test of an endpoint, whose variants read what `run` says."""
+    contrast = PlannedContrast(
+        variant="placed", against="baseline", endpoint=endpoint, beyond=beyond
+    )
+    study = replace(PROTOCOL, endpoints=(endpoint,), contrasts=(contrast,), gates=())
+    variants = [
+        Variant(label, model={"dim": width}, run=run or {})
+        for label, width in (("baseline", 8), ("placed", 16), ("third", 32))
+    ]
+    presets = {TASK: TINY} if tasks == (TASK,) else bases("mini", tasks)
+    return a_plan(study, variants=variants, bases=presets, **changes)
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, each in EXPERIMENTS.items() if each.protocol is not None]
+)
+def test_every_protocol_of_ours_can_be_decided(name):
+    check_tests(EXPERIMENTS[name].plan())
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"contrasts": {"variant": "placd"}}, "contrasts.*did you mean 'placed'"),
+        ({"contrasts": {"against": "baselin"}}, "did you mean 'baseline'"),
+        ({"contrasts": {"beyond": ("placed", "third")}}, "contrasts.*got 'third'"),
+        ({"gates": {"task": "text"}}, "gates.task.*got 'text'"),
+    ],
+)
+def test_what_a_protocol_names_is_in_its_plan(changes, words):
+    parts = {name: (replace(getattr(PROTOCOL, name)[0], **each),) for name, each in changes.items()}
+    check_tests(a_plan())
+    with pytest.raises(ValueError, match=words):
+        check_tests(a_plan(replace(PROTOCOL, **parts)))
+
+
+def test_endpoints_are_those_that_can_be_judged_and_gates_of_accuracy():
+    with pytest.raises(ValueError, match=r"study.endpoints.*accuracy.*got 'f1'"):
+        check_tests(judging("f1"))
+    gate = replace(PROTOCOL.gates[0], endpoint="escape")
+    study = replace(PROTOCOL, endpoints=("accuracy", "escape"), gates=(gate,))
+    with pytest.raises(ValueError, match=r"gates.endpoint.*accuracy.*got 'escape'"):
+        check_tests(a_plan(study))
+
+
+def test_escapes_are_of_tasks_that_are_learned_at_once_and_means_of_the_others():
+    with pytest.raises(ValueError, match=r"'escape' here, got listops-mini.*pathfinder-mini"):
+        check_tests(judging("escape"))
+    check_tests(judging("escape", tasks=("pathfinder-mini",)))
+    alone = judging("accuracy", tasks=("pathfinder-mini",))
+    with pytest.raises(ValueError, match=r"'escape' on pathfinder-mini alone, got 'accuracy'"):
+        check_tests(alone)
+    check_tests(judging("accuracy", tasks=("pathfinder-mini", "text-mini")))
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "task", "wrong", "right", "words"),
+    [
+        ("accuracy under noise", TASK, {}, NOISE, r"`run.corruption` of 'baseline'.*got nothing"),
+        (
+            "accuracy in a window of 8", TASK, {"windows": [16]}, {"windows": [16, 8]},
+            r"got 16; give every variant run: \{windows: \[8\]\}",
+        ),
+        (
+            "accuracy in shuffled blocks of 16", TASK, {}, {"shuffles": [16]},
+            r"run: \{shuffles: \[16\]\}",
+        ),
+        (
+            "accuracy at length 1024", "text-mini", {"transfer": ["text/512"]},
+            {"transfer": ["text/1024"]}, r"got text/512; .*\{transfer: \[text/1024\]\}",
+        ),
+        (
+            "accuracy at twice the resolution", "mnist-mini", {"transfer": ["image"]},
+            {"transfer": ["mnist", "image"]}, r"on mnist-mini, got image; .*\[mnist, image\]",
+        ),
+    ],
+)  # fmt: skip
+def test_a_reading_that_is_tested_is_made_by_the_runs(endpoint, task, wrong, right, words):
+    with pytest.raises(ValueError, match=words):
+        check_tests(judging(endpoint, tasks=(task,), run=wrong))
+    check_tests(judging(endpoint, tasks=(task,), run=right))
+
+
+def test_a_reading_is_asked_of_every_run_that_is_compared_and_of_the_baseline_under_noise():
+    plan = judging("accuracy under noise", run=NOISE)
+    *others, third = plan.variants
+    check_tests(replace(plan, variants=[*others, replace(third, run={})]))
+    for label in ("baseline", "placed"):
+        part = [replace(v, run={}) if v.label == label else v for v in plan.variants]
+        with pytest.raises(ValueError, match=f"of '{label}'"):
+            check_tests(replace(plan, variants=part))
+    beyond = judging("accuracy under noise", run=NOISE, beyond=("third", "baseline"))
+    with pytest.raises(ValueError, match="of 'third'"):
+        check_tests(replace(beyond, variants=[*others, replace(third, run={})]))
+
+
+def test_a_task_that_cannot_be_read_so_is_refused_before_its_run_ends():
+    run = {"corruption": [0.1]}
+    with pytest.raises(ValueError, match=r"on retrieval-mini, got 0.1; .*leave out tasks"):
+        check_tests(judging("accuracy under noise", tasks=("retrieval-mini",), run=run))
+
+
+@pytest.mark.parametrize(
+    ("part", "words"),
+    [
+        ({"training": {"updates": 9}}, "leave updates to the protocol, got 9"),
+        ({"training": {"learning_rate": 0.1}}, "leave learning_rate to the protocol"),
+        ({"model": {"dim": 7}}, "'placed @ 0.001' on listops-mini: `heads`"),
+    ],
+)
+def test_what_a_later_stage_would_refuse_is_refused_at_once(part, words):
+    variants = [Variant("baseline"), Variant("placed", **part)]
+    with pytest.raises(ValueError, match=words):
+        check_tests(a_plan(variants=variants))
