@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
 
 from depthpde.papers.registry import EXPERIMENTS
-from depthpde.records.protocols.protocol import PlannedContrast
+from depthpde.records.protocols.protocol import Look, PlannedContrast
 from depthpde.sweeps.grid import Variant, bases
-from depthpde.sweeps.study_tests import check_tests
+from depthpde.sweeps.study_tests import check_tests, doubts_of
 from sweeps.test_study import PROTOCOL, TASK, TINY, a_plan
 
 NOISE = {"corruption": [0.1, 0.2]}
@@ -33,7 +34,9 @@ def judging(endpoint, *, tasks=(TASK,), run=None, beyond=None, **changes):
     "name", [name for name, each in EXPERIMENTS.items() if each.protocol is not None]
 )
 def test_every_protocol_of_ours_can_be_decided(name):
-    check_tests(EXPERIMENTS[name].plan())
+    plan = EXPERIMENTS[name].plan()
+    check_tests(plan)
+    assert doubts_of(plan) == []
 
 
 @pytest.mark.parametrize(
@@ -130,3 +133,32 @@ def test_what_a_later_stage_would_refuse_is_refused_at_once(part, words):
     variants = [Variant("baseline"), Variant("placed", **part)]
     with pytest.raises(ValueError, match=words):
         check_tests(a_plan(variants=variants))
+
+
+@pytest.mark.parametrize(
+    ("looks", "margin", "words"),
+    [
+        ([(3, 0.05)], 0.0, ["3 seeds decides nothing", "3 pairs cannot reach level 0.05: .* 0.25"]),
+        ([(6, 0.1)], 0.0, ["level 0.1 find something in 10.0%"]),
+        ([(6, 0.05), (8, 0.05)], 0.0, ["level 0.05, 0.05 find something in [678]"]),
+        ([(12, 0.0054), (24, 0.05)], 2.0, ["held to the 95 % interval at every look"]),
+        ([(12, 0.0030), (24, 0.0490)], 0.0, []),
+        ([(6, 0.05)], 2.0, []),
+    ],
+)
+def test_what_weakens_a_protocol_is_told(looks, margin, words):
+    first = replace(PROTOCOL.contrasts[0], margin=margin)
+    study = replace(
+        PROTOCOL,
+        test_seeds=tuple(range(100, 100 + looks[-1][0])),
+        looks=tuple(Look(seeds=seeds, p=p) for seeds, p in looks),
+        contrasts=(first,),
+    )
+    found = doubts_of(a_plan(study))
+    assert len(found) >= len(words)
+    assert all(any(re.search(each, line) for line in found) for each in words)
+    assert bool(found) is bool(words)
+
+
+def test_a_plan_without_a_protocol_has_nothing_to_doubt():
+    assert doubts_of(EXPERIMENTS["placement"].plan()) == []

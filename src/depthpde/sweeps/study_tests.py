@@ -1,4 +1,7 @@
-"""check_tests(plan): what a protocol names is in its plan, and its runs can decide its tests.
+"""What a protocol asks of its plan, seen before anything is computed.
+
+    check_tests(plan)    what it names is in the plan, and its runs can decide its tests, or refused
+    doubts_of(plan)      what weakens it, in sentences: too few seeds, levels that spend too much
 
 A test of a variant that is none, of a reading that no run makes or of a task that stands in no
 mean would be found after all runs.
@@ -12,8 +15,11 @@ from typing import TYPE_CHECKING
 
 from depthpde.errors import check_name
 from depthpde.records.escapes import LEARNED_AT_ONCE
+from depthpde.records.evidence import SEEDS
 from depthpde.records.protocols.endpoints import CORRUPTED, ENDPOINTS, ESCAPE, GATED, READINGS
-from depthpde.records.protocols.protocol import PlannedContrast, StudyProtocol
+from depthpde.records.protocols.protocol import Claimed, PlannedContrast, StudyProtocol
+from depthpde.records.statistics.fixed_order import LEVEL
+from depthpde.records.statistics.sequential import total_error
 from depthpde.sweeps.grid import Plan
 from depthpde.sweeps.study import gate_plan, tuning_plan
 
@@ -27,6 +33,8 @@ SETTINGS = {
     "transferred": "transfer",
 }
 """What a record calls a further reading of the test split → the setting of a run that makes it."""
+ROUNDED = 1.01
+"""How far above 5 % the levels of all looks may come by rounding."""
 SOME_LEVELS = ("0.05", "0.1", "0.2")
 """Levels of noise, as an example: any serve."""
 
@@ -57,6 +65,41 @@ def check_tests(plan: Plan) -> None:
             # How much noise is told by the baseline, whether it is compared or not.
             if task not in LEARNED_AT_ONCE and label in compared | {plan.baseline}:
                 _check_reading(contrast.endpoint, label, run)
+
+
+def doubts_of(plan: Plan) -> list[str]:
+    """Return what weakens the tests of a plan's protocol; nothing where they hold their level.
+
+    Args:
+        plan: Variants and bases, with the protocol as its `study`.
+    """
+    protocol = plan.study
+    if protocol is None:
+        return []
+    looks, tasks = protocol.looks, [each for each in plan.bases if each not in LEARNED_AT_ONCE]
+    found = []
+    if looks[0].seeds < SEEDS:
+        found.append(
+            f"a look at {looks[0].seeds} seeds decides nothing: below {SEEDS} pairs on a task no "
+            "interval keeps its coverage"
+        )
+    error = total_error([each.seeds for each in looks], [each.p for each in looks])
+    if error > ROUNDED * LEVEL:
+        given = ", ".join(f"{each.p:g}" for each in looks)
+        found.append(f"looks at level {given} find something in {error:.1%} where there is nothing")
+    for look in looks:
+        least = 2.0 ** (1 - len(tasks) * look.seeds)
+        if tasks and least > look.p:
+            found.append(
+                f"{len(tasks) * look.seeds} pairs cannot reach level {look.p:g}: the smallest p "
+                f"that they have is {least:.2g}"
+            )
+    marks = [each for each in protocol.contrasts if each.claimed is Claimed.GREATER and each.margin]
+    if marks and any(look.p != LEVEL for look in looks):
+        found.append(
+            "a mark beyond 0 is held to the 95 % interval at every look, whatever its level"
+        )
+    return found
 
 
 def _check_names(plan: Plan, protocol: StudyProtocol) -> None:

@@ -78,6 +78,7 @@ def _text(protocol: StudyProtocol, plan: Plan) -> str:
     """Return a protocol as lines of text, in the order in which it is followed."""
     from depthpde.papers.claims import MARGIN
     from depthpde.papers.confirmatory.conclusion import SIGN_MARGIN
+    from depthpde.sweeps.study_tests import doubts_of
 
     share = protocol.tuning_share
     when = "" if share is None else f" at {share:.0%} of the updates"
@@ -99,6 +100,7 @@ def _text(protocol: StudyProtocol, plan: Plan) -> str:
             "same      a test for more that shows neither side may end as equivalent: within "
             f"±{MARGIN:g} points, ±{SIGN_MARGIN:g} of a sign",
             f"ends      {protocol.stopping}",
+            *(f"doubt     {each}" for each in doubts_of(plan)),
         ]
     )
 

@@ -63,6 +63,27 @@ def looks(pairs: Sequence[int], *, level: float = 0.05) -> list[float]:
     return found
 
 
+def total_error(pairs: Sequence[int], levels: Sequence[float]) -> float:
+    """Return the chance that any look stops where there is nothing.
+
+        total_error([6, 8, 10], [0.05, 0.05, 0.05])       # 0.091: three looks, each at 5 %
+
+    Args:
+        pairs: How many there are at each look, increasing.
+        levels: The nominal two-sided p at which each stops.
+    """
+    from scipy.special import ndtri
+
+    grid = density = np.zeros(0)
+    before = total = 0.0
+    for t, level in zip(_checked(pairs), levels, strict=True):
+        bar = float(ndtri(1 - check_range("levels", level, 1e-12, 0.5) / 2))
+        total += _beyond(grid, density, t - before, bar * t**0.5)
+        grid, density = _carried(grid, density, t - before, bar * t**0.5)
+        before = t
+    return total
+
+
 def _checked(pairs: Sequence[int]) -> list[float]:
     if not pairs or min(pairs) < 1 or list(pairs) != sorted(set(pairs)):
         raise ValueError(
