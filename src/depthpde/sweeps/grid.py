@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from depthpde.data.protocol import STRICT
 from depthpde.errors import check_name, check_positive, check_range
+from depthpde.locks import lock_file
 from depthpde.records.protocols.protocol import StudyProtocol
 from depthpde.records.record import GRIDS, Cell, Grid, read_grid, write_grid
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:  # a plan is described without torch; its runs import it
 
 MOST_SEEDS = 10_000
 """Seeds that a number may stand for: a slip of the keyboard is not a year of computing."""
+LOCK = ".grids"
+"""File of a results folder that is locked while a grid is written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,9 +170,15 @@ class Plan:
         return replace(grid, cells=tuple(cells), variants=words)
 
     def write(self, results: Path) -> Path:
-        """Write the grid into a results folder, what it holds kept, and return its file."""
+        """Write the grid into a results folder, what it holds kept, and return its file.
+
+        One process at a time reads, adds its cells and writes: none loses those of another.
+        """
         try:
-            return write_grid(results, self.grid_in(results))
+            results.mkdir(parents=True, exist_ok=True)
+            with (results / LOCK).open("ab") as handle:
+                lock_file(handle, wait=True)
+                return write_grid(results, self.grid_in(results))
         except OSError as error:
             raise OSError(
                 error.errno,
