@@ -130,6 +130,21 @@ def test_a_gate_that_fails_is_what_an_experiment_ends_in(place):
     assert reproduce(experiment, place) == ended, "from records alone"
 
 
+def test_a_study_whose_runs_fail_or_wait_tells_which_and_is_not_judged(place):
+    lines = []
+    failed = SweepOutcome(recorded=1, failed={"a" * 16: "out of memory", "b" * 16: "w"}, waiting=3)
+    ended = reproduce(under(), place, compute=lambda plan: failed, log=lines.append)
+    assert (ended.findings, ended.exit_code) == (None, 1)
+    assert lines[-3:] == [
+        "1 runs computed, 0 were recorded before",
+        "2 failed, the first, aaaaaaaaaaaaaaaa, because: out of memory",
+        "3 wait for their data",
+    ]
+    away = SweepOutcome(interrupted=True, left={"a" * 16: "SLURM job 17"})
+    reproduce(under(), place, compute=lambda plan: away, log=lines.append)
+    assert lines[-1] == "left: SLURM job 17"
+
+
 def test_an_interrupted_study_is_not_judged_and_one_without_records_is_refused(place):
     ended = reproduce(under(), place, compute=lambda plan: SweepOutcome(interrupted=True))
     assert (ended.findings, ended.exit_code) == (None, 130)

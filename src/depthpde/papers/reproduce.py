@@ -39,7 +39,7 @@ class Reproduction:
     """What an experiment ended in."""
 
     findings: Findings | None
-    """None where it was interrupted before anything could be judged."""
+    """None where it was interrupted, or runs failed or wait, before anything could be judged."""
     exit_code: int = 0
     """Of the command: 0, 1 where runs failed or wait, 130 where it was interrupted."""
 
@@ -78,7 +78,7 @@ def reproduce(
         _check_any(plan, folders.results)
     outcome = None if compute is None else compute(plan)
     if outcome is not None:
-        log(f"{outcome.recorded} runs computed, {outcome.skipped} were recorded before")
+        _tell(outcome, log)
         if outcome.interrupted:
             return Reproduction(None, outcome.exit_code)
     code = 0 if outcome is None else outcome.exit_code
@@ -133,7 +133,7 @@ def _under_protocol(
     if compute is not None:
         with suppress(GateError):  # told below, from the records
             outcome = compute_study(plan, compute, results, seeds=seeds, log=log)
-            log(f"{outcome.recorded} runs computed, {outcome.skipped} were recorded before")
+            _tell(outcome, log)
             if outcome.exit_code:
                 return Reproduction(None, outcome.exit_code)
     status = study_status(plan, results)
@@ -161,6 +161,18 @@ def stored_findings(experiment: Experiment, results: Path) -> Findings:
     return read_findings(path)
 
 
+def _tell(outcome: SweepOutcome, log: Log) -> None:
+    """Log what was computed and what was not, and why."""
+    log(f"{outcome.recorded} runs computed, {outcome.skipped} were recorded before")
+    if outcome.failed:
+        run, why = next(iter(outcome.failed.items()))
+        log(f"{len(outcome.failed)} failed, the first, {run}, because: {why}")
+    if outcome.waiting:
+        log(f"{outcome.waiting} wait for their data")
+    for why in outcome.left.values():
+        log(f"left: {why}")
+
+
 def _judged(experiment: Experiment, case: Case, results: Path, code: int) -> Reproduction:
     findings = experiment.judge(case)
     findings.write(results)
@@ -178,8 +190,8 @@ def _all_records(plan: Plan, results: Path, outcome: SweepOutcome | None) -> dic
         advice = "mend the cause and go on" if why else "compute the rest without --judge, or"
         raise ValueError(
             f"{results} must hold all {len(plan.runs)} runs of {plan.name!r} at this scale and "
-            f"number of seeds, got {len(plan.runs) - len(lacking)}{why}; {advice} with: depthpde "
-            f"sweep {plan.name}"
+            f"number of seeds, got {len(plan.runs) - len(lacking)}{why}; {advice} with: "
+            f"{plan.command}"
         )
     return {
         (cell.task, cell.variant, cell.seed): read_record(run_folder(results, cell.run))
@@ -192,7 +204,7 @@ def _check_any(plan: Plan, results: Path) -> None:
     if not any(is_recorded(results, each.id) for each in plan.runs):
         raise FileNotFoundError(
             f"{results} must hold runs of {plan.name!r} at this scale, got none; compute them "
-            f"without --judge, or with: depthpde sweep {plan.name}"
+            f"without --judge, or with: {plan.command}"
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -90,6 +91,8 @@ class Plan:
     """(Task, variant) → learning rate, where the runs of a study chose one."""
     stamp: str | None = None
     """Digest of the protocol that its runs are made under; set by `compute_study` alone."""
+    file: str = field(default="", compare=False)
+    """The grid file that it was read from, as a person gave it; empty for any other plan."""
 
     def __post_init__(self) -> None:
         """Refuse a plan without runs, or with two rows of one name."""
@@ -185,6 +188,11 @@ class Plan:
                 f"results cannot be written ({error.strerror}); choose another folder with --out",
                 str(results),
             ) from error
+
+    @property
+    def command(self) -> str:
+        """The command that computes it, for messages: a grid file is not found by its name."""
+        return shlex.join(["depthpde", "sweep", self.file or self.name])
 
     @property
     def _seeds(self) -> list[int]:

@@ -64,6 +64,7 @@ def read_plan(path: Path, *, seeds: int | None = None, tasks: Sequence[str] | No
             baseline=str(given.get("baseline", "")),
             protocol=str(given.get("protocol", STRICT)),
             study=_study(given.get("study"), name, question, labels, chosen),
+            file=str(path),
         )
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error

@@ -159,6 +159,19 @@ def test_a_grid_of_ones_own_under_a_protocol_ends_in_verdicts(cache, tmp_path, c
     assert main(["protocol", "check", str(path), "--out", str(results)]) == 0
 
 
+def test_runs_that_lack_their_data_are_told_and_are_no_interruption(cache, tmp_path, capsys):
+    path = tmp_path / "mine.yaml"
+    path.write_text(OWN.replace("[listops-mini]", "[listops-mini, text-mini]"))
+    asked = ["reproduce", str(path), "--out", str(tmp_path / "out"), "--data", str(tmp_path)]
+    assert main([*asked, "--prepared", str(cache / "depthpde" / "data")]) == 1
+    printed = capsys.readouterr().err
+    assert "1 wait for their data" in printed
+    assert "not judged: runs failed or wait; the same command goes on" in printed
+    assert "interrupted" not in printed
+    assert main([*asked, "--judge"]) == 2
+    assert f"depthpde sweep {path}" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("extra", "output"),
     [

@@ -69,7 +69,8 @@ def run(arguments: argparse.Namespace) -> int:
         scale = check_one_of("scale", arguments.scale or "mini", Scale)
         ended = _reproduce(EXPERIMENTS[name], scale, arguments)
     if ended.findings is None:
-        print("interrupted; the same command goes on", file=sys.stderr)
+        why = "interrupted" if ended.exit_code == 130 else "not judged: runs failed or wait"
+        print(f"{why}; the same command goes on", file=sys.stderr)
         return ended.exit_code
     found = ended.findings
     print(json.dumps(found.to_dict(), indent=1) if arguments.json else found.text())
