@@ -49,6 +49,9 @@ class JudgedClaim:
     """Its p, in the order that the findings name; None where nothing was tested."""
     least: float | None = None
     """What such pairs show with 80 %; None where they can show nothing."""
+    closed_by: str = ""
+    """The claim before it in the order of tests that was not shown, so that this one was not
+    tested; empty where it was reached, and in findings that are older than this field."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -13,16 +13,9 @@ from depthpde.records.findings import JudgedClaim, spell_effect, spell_power, ty
 from depthpde.records.probes import WORDS
 from depthpde.records.verdicts import Outcome
 from depthpde.report.grid_section import GridSection
+from depthpde.report.sentences import MARKS
 from depthpde.report.variant_section import cell_anchor, variant_anchor
 
-MARKS = {
-    Outcome.SUPPORTED: "✓",
-    Outcome.SMALLER: "↓",
-    Outcome.CONTRADICTED: "✗",
-    Outcome.EQUIVALENT: "=",
-    Outcome.INCONCLUSIVE: "?",
-    Outcome.WAITING: "–",
-}
 TONES = {Outcome.SUPPORTED: "confirmed", Outcome.CONTRADICTED: "refused"}
 
 
