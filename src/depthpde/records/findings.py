@@ -152,11 +152,23 @@ class Findings:
 
 def rows_markdown(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return plain rows as a table for a page, numbers on the right."""
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    cells = [[_cell(row.get(name)) for name in names] for row in rows]
+    names = columns_of(rows)
+    cells = [[spell_value(row.get(name)) for name in names] for row in rows]
     columns = list(zip(*cells, strict=True))
     sides = ["--:" if any(each) and all(map(_NUMBER.match, each)) else "---" for each in columns]
     return "\n".join(_row(line) for line in [names, sides, *cells])
+
+
+def columns_of(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Return the columns of plain rows in the order in which they appear; a row may lack some."""
+    return tuple(dict.fromkeys(name for row in rows for name in row))
+
+
+def spell_value(value: Any) -> str:
+    """Return what a table holds in words; a dash where it holds nothing."""
+    if value is None:
+        return "–"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def spell_effect(claim: JudgedClaim) -> str:
@@ -268,8 +280,8 @@ def _columns(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Lay plain rows out in columns, numbers to the right."""
     if not rows:
         return ["  (nothing)"]
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    cells = [[_cell(row.get(name)) for name in names] for row in rows]
+    names = columns_of(rows)
+    cells = [[spell_value(row.get(name)) for name in names] for row in rows]
     widths = [max(len(line[k]) for line in [names, *cells]) for k in range(len(names))]
     right = [all(isinstance(row.get(name), int | float | None) for row in rows) for name in names]
     return [
@@ -280,9 +292,3 @@ def _columns(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         ).rstrip()
         for line in [names, *cells]
     ]
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return "–"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
