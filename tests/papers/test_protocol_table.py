@@ -7,7 +7,7 @@ import pytest
 
 from depthpde.papers.experiment import Case
 from depthpde.papers.protocol_table import NOT_YET, awaited_look, protocol_rows, protocol_table
-from depthpde.papers.registry import EXPERIMENTS, judge_all
+from depthpde.papers.registry import EXPERIMENTS, experiment_of, judge_all
 from depthpde.report.sentences import judge
 from depthpde.report.tables import paired_table
 from papers.confirmatory.test_conclusion import under
@@ -94,6 +94,20 @@ def test_a_grid_of_ones_own_waits_for_the_look_of_the_protocol_that_it_brings():
         assert (judged.name, len(judged.claims)) == ("mine", len(own.contrasts))
         assert ("first look has not come" in judged.claims[0].finding) is (waits is not None)
     assert judge_all([made("mine")], []) == ()
+
+
+def test_a_grid_of_ones_own_with_an_experiments_name_is_judged_by_its_own_protocol():
+    own = replace(STENCIL.protocol, contrasts=STENCIL.protocol.contrasts[:1], stopping="mine")
+    found = replace(under(made(), own), protocol=own)
+    assert experiment_of(found).protocol is own
+    (judged,) = judge_all([found], [])
+    assert len(judged.claims) == 1
+    assert own.digest in judged.notes[0]
+    assert row([found, made("stencil.tuning")], [judged])["state"] == NOT_YET
+    ours = replace(under(made(), STENCIL.protocol), protocol=STENCIL.protocol)
+    for grid in (ours, made()):
+        assert experiment_of(grid) is STENCIL
+    assert experiment_of(made("mine")) is None
 
 
 def test_a_part_of_a_grid_whose_cells_are_whole_waits_with_the_rest():

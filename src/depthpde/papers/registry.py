@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from depthpde.papers import (
     architectures,
@@ -84,9 +84,7 @@ def judge_all(grids: Sequence[Evidence], stored: Sequence[Findings]) -> tuple[Fi
     runs = {each.name: each for each in grids}
     judged = []
     for evidence in grids:
-        experiment = EXPERIMENTS.get(evidence.name)
-        if experiment is None and evidence.protocol is not None:
-            experiment = own_experiment(evidence.protocol)
+        experiment = experiment_of(evidence)
         if experiment is not None and experiment.judged_by is JudgedBy.RECORDS:
             scale = scales.get(evidence.name) or scale_of(evidence)
             tuning = runs.get(stage_grid(evidence.name, TUNING))
@@ -94,6 +92,25 @@ def judge_all(grids: Sequence[Evidence], stored: Sequence[Findings]) -> tuple[Fi
     names = {each.name for each in judged}
     others = [each for each in stored if each.name not in names]
     return (*judged, *(_rejudged(each, runs.get(each.name)) for each in others))
+
+
+def experiment_of(
+    evidence: Evidence, experiments: Mapping[str, Experiment] = EXPERIMENTS
+) -> Experiment | None:
+    """Return the experiment that judges a grid; None where nothing says what its claims are.
+
+    The one of its name, unless a protocol was laid down for the grid that is not that one's:
+    somebody may call a grid of their own as they like.
+
+    Args:
+        evidence: The grid.
+        experiments: By name.
+    """
+    experiment, protocol = experiments.get(evidence.name), evidence.protocol
+    fixed = None if experiment is None else experiment.protocol
+    if protocol is None or (fixed is not None and fixed.digest == protocol.digest):
+        return experiment
+    return own_experiment(protocol)
 
 
 def _rejudged(stored: Findings, evidence: Evidence | None) -> Findings:
