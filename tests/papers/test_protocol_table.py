@@ -103,6 +103,7 @@ def test_a_grid_of_ones_own_with_an_experiments_name_is_judged_by_its_own_protoc
     (judged,) = judge_all([found], [])
     assert len(judged.claims) == 1
     assert own.digest in judged.notes[0]
+    assert judged.scale == "own"
     assert row([found, made("stencil.tuning")], [judged])["state"] == NOT_YET
     ours = replace(under(made(), STENCIL.protocol), protocol=STENCIL.protocol)
     for grid in (ours, made()):

@@ -149,6 +149,17 @@ def test_a_grid_of_ones_own_has_no_claims():
     assert judge_all([evidence({}, name="mine")], []) == ()
 
 
+@pytest.mark.parametrize(
+    ("stored", "scale"), [(None, "mini"), ("full", "mini"), ("quick", "quick")]
+)
+def test_the_size_of_an_experiment_under_a_protocol_is_no_choice(stored, scale):
+    """`tasks` without -mini: their names do not tell the size."""
+    grid = evidence({"rotary": 1.0}, name="stencil", tasks=("text", "image"))
+    before = [Findings(name="stencil", question="?", scale=stored, claims=())] if stored else []
+    (found,) = judge_all([grid], before)
+    assert found.scale == scale
+
+
 def test_a_grid_is_judged_by_its_runs_whatever_was_stored():
     stored = [
         judge(evidence({}), "quick"),

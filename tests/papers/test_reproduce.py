@@ -120,6 +120,21 @@ def test_an_experiment_under_protocol_is_computed_to_a_look_and_judged_by_its_re
         reproduce(experiment, place, seeds=3, compute=by(place))
 
 
+def test_a_protocol_leaves_no_choice_of_scale_but_a_smoke_run(place):
+    with pytest.raises(ValueError, match="`--scale` must be left out for stencil, got 'full'"):
+        reproduce(under(), place, scale=Scale.FULL)
+    assert not place.results.joinpath("runs").exists()
+    under().check_scale(Scale.QUICK)
+    EXPERIMENTS["placement"].check_scale(Scale.FULL)
+    first = reproduce(under(), place, compute=by(place)).findings
+    assert first.scale == "mini"
+    replace(first, scale="full").write(place.results)  # what it could be called before
+    assert reproduce(under(), place).findings == first
+    replace(first, scale="quick").write(place.results)
+    with pytest.raises(ValueError, match="`scale` must be 'quick'"):
+        reproduce(under(), place)
+
+
 def test_a_gate_that_fails_is_what_an_experiment_ends_in(place):
     gate = BaselineGate(task="listops-mini", endpoint="accuracy", least=99.0, words="perfect")
     experiment = replace(under(), protocol=replace(under().protocol, gates=(gate,)))

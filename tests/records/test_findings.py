@@ -66,6 +66,7 @@ def test_findings_of_another_scale_are_not_written_over(tmp_path):
     check_scale(tmp_path, "multiscale", "quick")
     with pytest.raises(ValueError, match=f"`scale` must be 'mini', that of {path}, got 'quick'"):
         check_scale(tmp_path, "placement", "quick")
+    check_scale(tmp_path, "placement", "own", ["mini"])
 
 
 def test_the_text_tells_claim_finding_verdict_and_strength():

@@ -35,8 +35,9 @@ from depthpde.papers.confirmatory import (
 from depthpde.papers.confirmatory.conclusion import own_experiment
 from depthpde.papers.experiment import Case, Experiment, JudgedBy
 from depthpde.records.evidence import Evidence
-from depthpde.records.findings import Findings
+from depthpde.records.findings import OWN, Findings
 from depthpde.records.protocols.steps import TUNING, stage_grid
+from depthpde.sweeps.scale import Scale
 
 EXPERIMENTS: dict[str, Experiment] = {
     each.name: each
@@ -86,7 +87,7 @@ def judge_all(grids: Sequence[Evidence], stored: Sequence[Findings]) -> tuple[Fi
     for evidence in grids:
         experiment = experiment_of(evidence)
         if experiment is not None and experiment.judged_by is JudgedBy.RECORDS:
-            scale = scales.get(evidence.name) or scale_of(evidence)
+            scale = _scale(experiment, evidence, scales.get(evidence.name))
             tuning = runs.get(stage_grid(evidence.name, TUNING))
             judged.append(experiment.judge(Case(scale=scale, evidence=evidence, tuning=tuning)))
     names = {each.name for each in judged}
@@ -118,6 +119,15 @@ def _rejudged(stored: Findings, evidence: Evidence | None) -> Findings:
     if experiment is None or experiment.rejudge is None:
         return stored
     return experiment.rejudge(stored, evidence)
+
+
+def _scale(experiment: Experiment, evidence: Evidence, stored: str | None) -> str:
+    """Return how large an experiment is: as was stored, unless a protocol leaves no choice."""
+    if experiment is not EXPERIMENTS.get(evidence.name):
+        return OWN
+    if experiment.protocol is not None and stored != Scale.QUICK.value:  # not a smoke run
+        return Scale.MINI.value
+    return stored or scale_of(evidence)
 
 
 def scale_of(evidence: Evidence) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from depthpde.papers.confirmatory.conclusion import own_experiment, stopped
 from depthpde.papers.experiment import Case, Experiment, JudgedBy, Key, Log
 from depthpde.records.evidence import gather
-from depthpde.records.findings import FINDINGS, Findings, check_scale, read_findings
+from depthpde.records.findings import FINDINGS, OWN, Findings, check_scale, read_findings
 from depthpde.records.protocols.steps import GateError
 from depthpde.records.record import Record, is_recorded, read_record, read_records, run_folder
 from depthpde.sweeps.grid import Plan
@@ -59,13 +59,16 @@ def reproduce(
     Args:
         experiment: Which.
         folders: The results folder, whose records are not computed again; and the data.
-        scale: How large.
+        scale: How large; no choice under a protocol, but for a smoke run.
         seeds: How many; the experiment's own number unless given.
         tasks: Other tasks than the experiment's own.
         compute: How runs are computed; None trains nothing and judges what is recorded.
         log: Called with how it goes.
     """
-    check_scale(folders.results, experiment.name, scale.value)
+    experiment.check_scale(scale)
+    under = experiment.protocol is not None and scale is not Scale.QUICK
+    older = [Scale.FULL.value] if under else []
+    check_scale(folders.results, experiment.name, scale.value, older)
     if experiment.judged_by is JudgedBy.MACHINE:
         case = Case(scale=scale.value, rounds=seeds, log=log)
         return _judged(experiment, case, folders.results, 0)
@@ -73,7 +76,7 @@ def reproduce(
     if experiment.judged_by is JudgedBy.WEIGHTS:
         _check_whole(plan, folders.results)
     if plan.study is not None:
-        return _under_protocol(experiment, plan, folders, scale, seeds, compute, log)
+        return _under_protocol(experiment, plan, folders, scale.value, seeds, compute, log)
     if experiment.judged_by is JudgedBy.RECORDS and compute is None:
         _check_any(plan, folders.results)
     outcome = None if compute is None else compute(plan)
@@ -114,15 +117,15 @@ def reproduce_own(
             "key study, or compute it with depthpde sweep and compare all with depthpde report"
         )
     own = own_experiment(plan.study)
-    check_scale(folders.results, own.name, Scale.MINI.value)
-    return _under_protocol(own, plan, folders, Scale.MINI, seeds, compute, log)
+    check_scale(folders.results, own.name, OWN, [Scale.MINI.value])
+    return _under_protocol(own, plan, folders, OWN, seeds, compute, log)
 
 
 def _under_protocol(
     experiment: Experiment,
     plan: Plan,
     folders: Folders,
-    scale: Scale,
+    scale: str,
     seeds: int | None,
     compute: Compute | None,
     log: Log,
@@ -138,7 +141,7 @@ def _under_protocol(
                 return Reproduction(None, outcome.exit_code)
     status = study_status(plan, results)
     if status.stopped:
-        found = experiment.findings(stopped(protocol, status.failed), scale.value)
+        found = experiment.findings(stopped(protocol, status.failed), scale)
         found.write(results)
         return Reproduction(found, 1)
     plan = passed_plan(plan, results)
@@ -149,7 +152,7 @@ def _under_protocol(
     evidence, tuning = (
         gather(each.grid_in(results), records) for each in (whole, tuning_plan(plan))
     )
-    case = Case(scale=scale.value, evidence=evidence, tuning=tuning, log=log)
+    case = Case(scale=scale, evidence=evidence, tuning=tuning, log=log)
     return _judged(experiment, case, results, 0)
 
 

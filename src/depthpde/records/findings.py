@@ -19,6 +19,8 @@ from depthpde.records.verdicts import LEVEL, Outcome
 
 FORMAT = 2
 FINDINGS = "findings"
+OWN = "own"
+"""Scale of somebody's own grid under a protocol."""
 _FIRST_SCALE = {
     "confirmed": Outcome.SUPPORTED,
     "partly": Outcome.SMALLER,
@@ -61,7 +63,8 @@ class Findings:
     name: str
     question: str
     scale: str
-    """How large the experiment was: quick, mini or full."""
+    """How large the experiment was: quick, mini or full. A protocol fixes its own size, so under
+    one there is no choice: an experiment of the papers is mini, and somebody's own grid is own."""
     claims: tuple[JudgedClaim, ...]
     tables: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     """Title → rows of plain values, for what the claims rest on."""
@@ -187,13 +190,20 @@ def spell_power(claim: JudgedClaim) -> str:
     return "–" if claim.least is None else f"{claim.least:.2g}"
 
 
-def check_scale(results: Path, name: str, scale: str) -> None:
-    """Refuse to write over findings of another scale; called before anything is computed."""
+def check_scale(results: Path, name: str, scale: str, older: Sequence[str] = ()) -> None:
+    """Refuse to write over findings of another scale; called before anything is computed.
+
+    Args:
+        results: The results folder.
+        name: Of the experiment.
+        scale: How large it is.
+        older: What findings of the same runs were called before.
+    """
     path = results / FINDINGS / f"{name}.json"
     if not path.is_file():
         return
     there = read_findings(path).scale
-    if there != scale:
+    if there not in (scale, *older):
         raise ValueError(
             f"`scale` must be {there!r}, that of {path}, got {scale!r}; choose another folder with "
             "--out, or remove that file"

@@ -147,11 +147,13 @@ def test_a_grid_of_ones_own_under_a_protocol_ends_in_verdicts(cache, tmp_path, c
     found = json.loads(capsys.readouterr().out)
     assert [row["claim"] for row in found["rows"]] == ["placed is better than plain in accuracy."]
     assert "look 2 of 2" in found["notes"][0]
+    assert found["scale"] == "own"
     assert len(read_records(results).found) == 2 + 4
     page = (results / "report" / "claims.html").read_text()
     assert "placed is better than plain" in page
-    for folder in results.glob("findings"):  # the report judges anew by what was laid down
-        (folder / "mine.json").unlink()
+    assert '<span class="tag">own</span>' in page
+    findings = results / "findings" / "mine.json"  # as an earlier version called its size
+    findings.write_text(findings.read_text().replace('"own"', '"mini"'))
     assert main([*asked, "--judge", "--seeds", "2", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == found
     assert main([*asked, "--judge", "--seeds", "3"]) == 2
@@ -193,6 +195,7 @@ def test_a_grid_of_ones_own_is_refused_where_it_says_nothing(extra, output, tmp_
     [
         (["placment"], "did you mean 'placement'"),
         (["placement", "--scale", "small"], "`scale` must be one of quick, mini, full"),
+        (["noise", "--scale", "full"], "`--scale` must be left out for noise, got 'full'"),
         (["placement", "--seeds", "0"], "`--seeds` must be at least 1, got 0"),
         (["placement", "--tasks", "nothing"], "got 'nothing'"),
         (["efficiency", "--tasks", "text-mini"], "`--tasks` must be left out for efficiency"),

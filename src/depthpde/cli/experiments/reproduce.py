@@ -34,7 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     listed = "which, or a grid of your own under a protocol; without it they are listed"
     add("name", metavar="NAME|FILE", nargs="?", help=listed)
-    add("--scale", help="quick (a smoke run), mini (default) or full (GPUs)")
+    add("--scale", help="quick (a smoke run), mini (default) or full (GPUs; no protocol)")
     add("--seeds", type=int, metavar="N", help="paired seeds (default: the experiment's own)")
     add("--tasks", nargs="+", metavar="TASK", help="other tasks than the experiment's own")
     add("--workers", type=int, default=1, metavar="N", help="processes at once (default 1)")
