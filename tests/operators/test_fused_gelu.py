@@ -96,6 +96,26 @@ def test_what_the_kernel_does_not_do_it_does_not_claim_and_torch_does():
         assert not supports(u, weight, bias)
 
 
+@pytest.mark.parametrize("shape", [(1,), ()])
+def test_a_bias_of_one_number_is_spread_as_torch_spreads_it(shape):
+    u, weight, _ = (each.detach() for each in _given())
+    bias = torch.full(shape, 0.5)
+    assert not supports(u, weight, bias), "the kernel reads a number for every feature"
+    found = reaction.feed_forward(u, weight, bias, torch.eye(48), None)
+    torch.testing.assert_close(found, F.gelu(F.linear(u, weight, bias)), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("place", range(3))
+def test_a_tensor_that_another_library_made_is_left_to_torch(place):
+    given = [each.detach() for each in _given()]
+    given[place] = given[place].as_subclass(_Own)
+    assert not supports(*given)
+
+
+class _Own(Tensor):
+    """Such as a quantized or a sharded one, whose numbers may lie elsewhere."""
+
+
 @pytest.mark.parametrize("outer", [47, 48])
 def test_the_feed_forward_is_the_same_by_either_way(outer):
     u, weight, bias = _given(outer=outer)

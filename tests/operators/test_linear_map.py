@@ -159,5 +159,16 @@ def test_whatever_else_looks_on_meets_torchs_own(sent, case):
     assert not sent
 
 
+@pytest.mark.parametrize("shape", [(1,), (), (2, 64, 40)])
+def test_a_bias_that_is_not_one_number_a_feature_is_added_as_torch_adds_it(sent, shape):
+    u, weight, _ = (each.detach() for each in _given())
+    bias = torch.randn(shape, generator=torch.Generator().manual_seed(2)).requires_grad_()
+    out = linear_map(u, weight, bias)
+    assert torch.equal(out, F.linear(u, weight, bias))
+    (found,) = torch.autograd.grad(out.sum(), bias)
+    assert found.shape == shape
+    assert not sent
+
+
 class _Own(torch.Tensor):
     """A tensor that somebody else's library made, such as a quantized or sharded one."""

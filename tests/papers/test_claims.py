@@ -70,6 +70,7 @@ def test_a_gate_that_is_not_shown_closes_what_follows_and_says_which():
         Outcome.INCONCLUSIVE,
     ]
     assert rows[2].finding == "f; not reached: second was not shown"
+    assert [each.closed_by for each in rows] == ["", "", "second"]
     assert rows[1].p > 0.05 > rows[0].p
     assert rows[2].p is None, (
         "it was not tested: the p of the gate is no p of what stands behind it"

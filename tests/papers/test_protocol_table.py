@@ -14,7 +14,7 @@ from depthpde.papers.protocol_table import (
     protocol_rows,
     protocol_table,
 )
-from depthpde.papers.registry import EXPERIMENTS, judge_all
+from depthpde.papers.registry import EXPERIMENTS, experiment_of, judge_all
 from depthpde.records.protocols.protocol import Look
 from depthpde.report.grid_section import write_grid_section
 from depthpde.report.sentences import judge
@@ -105,6 +105,21 @@ def test_a_grid_of_ones_own_waits_for_the_look_of_the_protocol_that_it_brings():
     assert judge_all([made("mine")], []) == ()
 
 
+def test_a_grid_of_ones_own_with_an_experiments_name_is_judged_by_its_own_protocol():
+    own = replace(STENCIL.protocol, contrasts=STENCIL.protocol.contrasts[:1], stopping="mine")
+    found = replace(under(made(), own), protocol=own)
+    assert experiment_of(found).protocol is own
+    (judged,) = judge_all([found], [])
+    assert len(judged.claims) == 1
+    assert own.digest in judged.notes[0]
+    assert judged.scale == "own"
+    assert row([found, made("stencil.tuning")], [judged])["state"] == NOT_YET
+    ours = replace(under(made(), STENCIL.protocol), protocol=STENCIL.protocol)
+    for grid in (ours, made()):
+        assert experiment_of(grid) is STENCIL
+    assert experiment_of(made("mine")) is None
+
+
 def test_a_part_of_a_grid_whose_cells_are_whole_waits_with_the_rest():
     found = under(made(seeds=6), STENCIL.protocol)
     last = (STENCIL.tasks("mini")[-1], found.variants[-1])
@@ -123,7 +138,7 @@ def test_a_page_leads_with_the_tests_of_the_protocol_in_their_order():
     first, second, *_ = found = judge(ours)
     claims = STENCIL.judge(Case(scale="mini", evidence=ours)).claims
     assert len(found) == len(claims) == 4
-    assert (first.mark, first.strong) == ("≈", "Equivalent:")  # invented: all are one point better
+    assert (first.mark, first.strong) == ("=", "Equivalent:")  # invented: all are one point better
     assert first.text.startswith(f"“{claims[0].claim.rstrip('.')}”: found ")
     assert "not reached by the order of tests" in second.text
     assert "not reached" not in first.text

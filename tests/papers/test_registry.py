@@ -10,13 +10,15 @@ from pathlib import Path
 import pytest
 
 from depthpde.models.position import Position
+from depthpde.papers.confirmatory import depth_map
 from depthpde.papers.placement import START
 from depthpde.papers.registry import EXPERIMENTS, judge_all
 from depthpde.records.findings import Findings
 from depthpde.records.record import read_grids
 from depthpde.records.verdicts import Outcome
 from depthpde.sweeps.scale import Scale, arena_tasks
-from depthpde.sweeps.study import chosen_rates, confirmation_plan, passed_plan
+from depthpde.sweeps.study import chosen_rates, confirmation_plan, passed_plan, tuning_plan
+from papers.confirmatory.test_depth_map import invented
 from papers.invented import evidence, judge
 
 WITH_RUNS = [name for name, each in EXPERIMENTS.items() if each.variants]
@@ -147,6 +149,27 @@ def test_the_five_tasks_are_those_of_the_arena_in_either_size():
 
 def test_a_grid_of_ones_own_has_no_claims():
     assert judge_all([evidence({}, name="mine")], []) == ()
+
+
+def test_an_experiment_is_given_the_runs_that_chose_its_rates():
+    plan = EXPERIMENTS["depth-map"].plan(seeds=depth_map.PROTOCOL.test_seeds)
+    tested, tuning = (invented(each, lambda run: 20.0) for each in (plan, tuning_plan(plan)))
+    assert tuning.name == "depth-map.tuning"
+    (found,) = judge_all([tuning, tested], [])
+    assert len(found.tables[depth_map.MAP]) == 12
+    (alone,) = judge_all([tested], [])
+    assert depth_map.MAP not in alone.tables
+
+
+@pytest.mark.parametrize(
+    ("stored", "scale"), [(None, "mini"), ("full", "mini"), ("quick", "quick")]
+)
+def test_the_size_of_an_experiment_under_a_protocol_is_no_choice(stored, scale):
+    """`tasks` without -mini: their names do not tell the size."""
+    grid = evidence({"rotary": 1.0}, name="stencil", tasks=("text", "image"))
+    before = [Findings(name="stencil", question="?", scale=stored, claims=())] if stored else []
+    (found,) = judge_all([grid], before)
+    assert found.scale == scale
 
 
 def test_a_grid_is_judged_by_its_runs_whatever_was_stored():

@@ -120,6 +120,21 @@ def test_an_experiment_under_protocol_is_computed_to_a_look_and_judged_by_its_re
         reproduce(experiment, place, seeds=3, compute=by(place))
 
 
+def test_a_protocol_leaves_no_choice_of_scale_but_a_smoke_run(place):
+    with pytest.raises(ValueError, match="`--scale` must be left out for stencil, got 'full'"):
+        reproduce(under(), place, scale=Scale.FULL)
+    assert not place.results.joinpath("runs").exists()
+    under().check_scale(Scale.QUICK)
+    EXPERIMENTS["placement"].check_scale(Scale.FULL)
+    first = reproduce(under(), place, compute=by(place)).findings
+    assert first.scale == "mini"
+    replace(first, scale="full").write(place.results)  # what it could be called before
+    assert reproduce(under(), place).findings == first
+    replace(first, scale="quick").write(place.results)
+    with pytest.raises(ValueError, match="`scale` must be 'quick'"):
+        reproduce(under(), place)
+
+
 def test_a_gate_that_fails_is_what_an_experiment_ends_in(place):
     gate = BaselineGate(task="listops-mini", endpoint="accuracy", least=99.0, words="perfect")
     experiment = replace(under(), protocol=replace(under().protocol, gates=(gate,)))
@@ -128,6 +143,21 @@ def test_a_gate_that_fails_is_what_an_experiment_ends_in(place):
     assert ended.findings.notes[-1].endswith("above 99 (perfect): FAILED")
     assert "not tested" in ended.findings.claims[0].finding
     assert reproduce(experiment, place) == ended, "from records alone"
+
+
+def test_a_study_whose_runs_fail_or_wait_tells_which_and_is_not_judged(place):
+    lines = []
+    failed = SweepOutcome(recorded=1, failed={"a" * 16: "out of memory", "b" * 16: "w"}, waiting=3)
+    ended = reproduce(under(), place, compute=lambda plan: failed, log=lines.append)
+    assert (ended.findings, ended.exit_code) == (None, 1)
+    assert lines[-3:] == [
+        "1 runs computed, 0 were recorded before",
+        "2 failed, the first, aaaaaaaaaaaaaaaa, because: out of memory",
+        "3 wait for their data",
+    ]
+    away = SweepOutcome(interrupted=True, left={"a" * 16: "SLURM job 17"})
+    reproduce(under(), place, compute=lambda plan: away, log=lines.append)
+    assert lines[-1] == "left: SLURM job 17"
 
 
 def test_an_interrupted_study_is_not_judged_and_one_without_records_is_refused(place):

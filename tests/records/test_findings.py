@@ -34,7 +34,11 @@ FOUND = Findings(
             least=0.7,
         ),
         JudgedClaim(
-            claim="It is free.", finding="Nobody looked.", verdict=Outcome.INCONCLUSIVE, n=0
+            claim="It is free.",
+            finding="Nobody looked.",
+            verdict=Outcome.INCONCLUSIVE,
+            n=0,
+            closed_by="It helps after the embedding.",
         ),
     ),
     tables={"ratios": [{"position": "in heads", "ratio": 0.25}, {"position": "after ffn"}]},
@@ -48,6 +52,13 @@ def test_findings_come_back_as_they_were_written(tmp_path):
     assert read_findings(path) == FOUND
 
 
+def test_findings_from_before_a_claim_named_its_closed_gate_are_read():
+    values = FOUND.to_dict()
+    for row in values["rows"]:
+        del row["closed_by"]
+    assert [each.closed_by for each in Findings.from_dict(values).claims] == ["", ""]
+
+
 def test_findings_of_another_scale_are_not_written_over(tmp_path):
     check_scale(tmp_path, "placement", "quick")
     path = FOUND.write(tmp_path)
@@ -55,6 +66,7 @@ def test_findings_of_another_scale_are_not_written_over(tmp_path):
     check_scale(tmp_path, "multiscale", "quick")
     with pytest.raises(ValueError, match=f"`scale` must be 'mini', that of {path}, got 'quick'"):
         check_scale(tmp_path, "placement", "quick")
+    check_scale(tmp_path, "placement", "own", ["mini"])
 
 
 def test_the_text_tells_claim_finding_verdict_and_strength():

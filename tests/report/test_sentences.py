@@ -1,11 +1,16 @@
 import json
+from dataclasses import replace
 
 import pytest
 
 from depthpde.records.evidence import gather, over_all
+from depthpde.records.protocols.protocol import PlannedContrast
 from depthpde.records.results import read_results
 from depthpde.records.ungrouped import UNGROUPED
-from depthpde.report.sentences import judge
+from depthpde.records.verdicts import Outcome
+from depthpde.report.sentences import MARKS, judge
+from papers.confirmatory.test_conclusion import PROTOCOL, under
+from papers.invented import evidence as invented
 from report import synthesis
 
 
@@ -122,6 +127,22 @@ def test_runs_without_a_pair_are_nothing_to_judge(evidence):
     (output,) = judge(evidence.select(variants=["baseline"]))
     assert output.strong == "Nothing is compared:"
     assert output.text == "12 runs, none that makes a pair"
+
+
+def test_tests_of_a_protocol_bear_the_marks_of_the_page_of_claims():
+    """By the verdicts themselves: a variant may be called anything, such as *not reached*."""
+    most = PlannedContrast(
+        variant="not reached", against="baseline", endpoint="accuracy", margin=2.0
+    )
+    more = PlannedContrast(variant="twin", against="not reached", endpoint="accuracy")
+    protocol = replace(PROTOCOL, contrasts=(most, more, replace(more, margin=0.5)))
+    found = under(invented({"not reached": 1.0, "twin": 1.0}, name="made"), protocol)
+    first, second, third = judge(replace(found, protocol=protocol))
+    assert (first.mark, first.strong) == (MARKS[Outcome.SMALLER], "Smaller than claimed:")
+    assert "not reached by the order" not in first.text
+    assert "not reached by the order" not in second.text
+    assert third.text.endswith("not reached by the order of tests")
+    assert MARKS.keys() == set(Outcome)
 
 
 def loose(results):

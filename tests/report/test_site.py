@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from depthpde.records.findings import Findings
 from depthpde.records.protocols.sealing import seal
 from depthpde.report.page import write_report
 from depthpde.report.site import ROOM
@@ -58,6 +59,27 @@ def test_every_claim_leads_to_its_figures_its_runs_and_what_was_laid_down(result
     assert wanted <= set(read.links)
     for link in wanted:
         assert (results / "report" / link).is_file()
+
+
+def test_the_page_of_a_grid_leads_to_its_claims_where_it_has_any(results):
+    first = json.loads((results / "grids" / "placement.json").read_text())
+    (results / "grids" / "second.json").write_text(json.dumps(first | {"name": "second"}))
+    pages = pages_of(write_report(results).parent)
+    assert 'href="claims.html#claims--placement"' in pages["grid-placement.html"]
+    assert "claims--placement" in Reader(pages["claims.html"]).ids
+    assert "#claims--" not in pages["grid-second.html"]
+
+
+def test_a_table_shows_the_columns_that_its_first_row_lacks(results):
+    rows = [{"variant": "a", "rate 0.1": 1.5}, {"variant": "b", "rate 0.2": None, "lost": "all 5"}]
+    found = Findings(name="mine", question="?", scale="own", claims=(), tables={"beside": rows})
+    found.write(results)
+    page = pages_of(write_report(results).parent)["claims.html"]
+    (table,) = re.findall(r"<caption>beside</caption>(.*?)</table>", page, re.S)
+    heads = ["variant", "rate 0.1", "rate 0.2", "lost"]
+    assert re.findall(r"<th[^>]*>([^<]*)</th>", table) == heads
+    cells = re.findall(r"<td>([^<]*)</td>", table)
+    assert cells == ["a", "1.5", "–", "–", "b", "–", "–", "all 5"]
 
 
 def test_every_page_is_below_half_a_megabyte(folder):

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from threading import Thread
 
 import pytest
 import torch
 
-from depthpde.records.record import read_grid
+from depthpde.locks import lock_file
+from depthpde.records.record import read_grid, write_grid
 from depthpde.runs.presets import preset
 from depthpde.runs.run import RunConfig
 from depthpde.simulator.config import SimulatorConfig
-from depthpde.sweeps.grid import Plan, Variant, bases
+from depthpde.sweeps.grid import LOCK, Plan, Variant, bases
 from depthpde.training.pretraining import PretrainingConfig
 
 BASELINE = Variant("baseline")
@@ -164,6 +166,20 @@ def test_a_variant_without_a_name_or_with_a_seed_of_its_own_is_refused():
         Variant(" ")
     with pytest.raises(ValueError, match="must not set 'seed': the plan does"):
         Variant("odd", run={"seed": 3})
+
+
+def test_a_grid_waits_for_another_process_that_writes_and_keeps_its_cells(tmp_path):
+    plan(seeds=[0]).write(tmp_path)
+    ours = Thread(target=plan(seeds=[0, 2]).write, args=(tmp_path,))
+    with (tmp_path / LOCK).open("ab") as other:
+        lock_file(other, wait=True)
+        ours.start()
+        ours.join(0.5)
+        assert ours.is_alive(), "it reads nothing while another writes"
+        write_grid(tmp_path, plan(seeds=[0, 1]).grid_in(tmp_path))
+    ours.join(60)
+    cells = read_grid(tmp_path / "grids" / "question.json").cells
+    assert sorted({cell.seed for cell in cells}) == [0, 1, 2]
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path):

@@ -44,6 +44,7 @@ def test_a_file_becomes_a_plan(tmp_path, name):
     sizes = [(run.model.dim, run.training.updates) for run in plan.runs]
     assert sizes[:2] == [(16, 20), (32, 10)]
     assert plan.grid.variants["wide"] == {"words": "twice as wide"}
+    assert plan.command == f"depthpde sweep {tmp_path / name}"
 
 
 def test_a_rate_in_yaml_may_be_written_as_people_write_it(tmp_path):

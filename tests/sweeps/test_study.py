@@ -185,8 +185,18 @@ def test_a_stage_that_is_cut_short_is_not_followed_by_another(tmp_path):
     assert compute_study(a_plan(), interrupted, tmp_path).exit_code == 130
     assert asked == ["tiny.tuning"]
     assert study_status(a_plan(), tmp_path).tuned == (0, 8)
-    with pytest.raises(FileNotFoundError, match=r"tuning runs of 'tiny'.* 2 of 2 cells"):
+    with pytest.raises(FileNotFoundError, match=r"tuning runs of 'tiny'.* 2 of 2 cells.*p tiny$"):
         chosen_rates(a_plan(), tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"depthpde sweep '/my grids/t.yaml'$"):
+        chosen_rates(a_plan(file="/my grids/t.yaml"), tmp_path)
+
+
+def test_what_goes_on_elsewhere_after_an_interruption_is_passed_on(tmp_path):
+    left = {"a" * 16: "SLURM job 17"}
+    ended = compute_study(
+        a_plan(), lambda plan: SweepOutcome(interrupted=True, left=dict(left)), tmp_path
+    )
+    assert ended.left == left
 
 
 def test_a_variant_with_settings_of_the_protocol_is_refused_before_the_first_run(tmp_path):

@@ -19,7 +19,7 @@ from depthpde.operators.diffusion.operator import apply_plainly, runs_eagerly
 from depthpde.operators.kernels.gelu import gelu_rows, gelu_rows_adjoint
 from depthpde.operators.kernels.lanes import FLOATS
 from depthpde.operators.kernels.threads import SMALL, TASKS, launch
-from depthpde.operators.linear_map import project, pull_back, weight_gradient
+from depthpde.operators.linear_map import PLAIN, project, pull_back, weight_gradient
 from depthpde.shapes import Field
 
 
@@ -27,10 +27,12 @@ def supports(u: Field, weight: Tensor, bias: Tensor | None) -> bool:
     """Tell whether the kernel does this case, here and now."""
     return (
         bias is not None
+        and bias.shape == weight.shape[:1]  # torch spreads one number; the kernel reads a row
         and u.dtype == weight.dtype == bias.dtype == torch.float32
         and u.numel() >= SMALL
         and weight.shape[0] % FLOATS == 0
         and runs_eagerly(u)
+        and all(type(each) in PLAIN for each in (u, weight, bias))
         and weight.device == u.device
         and not torch.is_autocast_enabled("cpu")
     )

@@ -37,7 +37,8 @@ LEAST = 2**21 if _WIDE else 2**23
 """Multiplications below which what a call of oneDNN costs is more than it saves."""
 LEAST_GRADIENT, LEAST_WEIGHTS = 2**23, 2**12
 """The same for gᵀ u, whose factors oneDNN turns first, and the least size of its result."""
-_PLAIN = (Tensor, torch.nn.Parameter)
+PLAIN = (Tensor, torch.nn.Parameter)
+"""Types whose numbers lie in their own memory; those of other libraries are torch's to map."""
 
 
 def linear_map(u: Field, weight: Tensor, bias: Tensor | None = None) -> Field:
@@ -120,17 +121,22 @@ def _supports(u: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
     return (
         FASTER
         and not torch.compiler.is_compiling()
-        and type(u) in _PLAIN
-        and type(weight) in _PLAIN
+        and type(u) in PLAIN
+        and type(weight) in PLAIN
         and u.dtype == weight.dtype == torch.float32
         and weight.device == u.device
         and u.dim() > 1
         and u.shape[-1] == weight.shape[-1]
         and _pays(u.numel() // weight.shape[-1], weight)
-        and (bias is None or (bias.dtype == torch.float32 and type(bias) in _PLAIN))
+        and (bias is None or _supports_bias(weight, bias))
         and runs_eagerly(u)
         and not torch.is_autocast_enabled("cpu")
     )
+
+
+def _supports_bias(weight: Tensor, bias: Tensor) -> bool:
+    """Tell whether a bias has a number of its own for every feature; torch spreads one over all."""
+    return bias.dtype == torch.float32 and type(bias) in PLAIN and bias.shape == weight.shape[:1]
 
 
 def _pays(rows: int, weight: Tensor) -> bool:

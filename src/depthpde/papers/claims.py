@@ -65,6 +65,7 @@ class Judged:
             interval=None if found.interval is None else (found.interval.low, found.interval.high),
             p=p,
             least=found.least,
+            closed_by=found.closed_by,
         )
 
 

@@ -130,7 +130,7 @@ class Experiment:
         """Return the runs that answer the question.
 
         Args:
-            scale: How large.
+            scale: How large; see `check_scale`.
             seeds: How many, or which; the scale's own number for None.
             tasks: Other tasks than the experiment's own.
         """
@@ -154,6 +154,14 @@ class Experiment:
             baseline=self.baseline,
             study=self.protocol if bound else None,
         )
+
+    def check_scale(self, scale: Scale) -> None:
+        """Refuse a scale that its protocol leaves no room for: called where a person chooses."""
+        if self.protocol is not None and scale is Scale.FULL:
+            raise ValueError(
+                f"`--scale` must be left out for {self.name}, got {scale.value!r}: its protocol "
+                f"fixes how large its runs are; {Scale.QUICK.value} is a smoke run without it"
+            )
 
     def judge(self, case: Case) -> Findings:
         """Judge the claims, and return them with their tables and notes."""

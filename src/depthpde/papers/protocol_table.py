@@ -13,10 +13,11 @@ from depthpde.papers.confirmatory.conclusion import (
     left_out_tasks,
 )
 from depthpde.papers.experiment import Case, Experiment
-from depthpde.papers.registry import EXPERIMENTS
+from depthpde.papers.registry import EXPERIMENTS, experiment_of
 from depthpde.records.evidence import Evidence, Missing
 from depthpde.records.findings import Findings, JudgedClaim, rows_markdown
 from depthpde.records.protocols.protocol import Look, StudyProtocol
+from depthpde.records.protocols.steps import stage_of
 from depthpde.sweeps.scale import Scale
 
 NOT_YET = "not yet run"
@@ -36,8 +37,14 @@ def protocol_rows(
         findings: What each experiment ended in so far.
         experiments: By name; those without a protocol are left out.
     """
-    recorded = {each.name: each for each in grids}
-    judged = {each.name: each for each in findings}
+    listed = list(grids)
+    others = {  # somebody's own, under the name of an experiment
+        each.name
+        for each in listed
+        if experiment_of(each, experiments) is not experiments.get(each.name)
+    }
+    recorded = {each.name: each for each in listed if _study_of(each.name) not in others}
+    judged = {each.name: each for each in findings if each.name not in others}
     return [
         {
             "experiment": f"`{name}`",
@@ -151,6 +158,11 @@ def _protocol(grid: Evidence, experiments: Mapping[str, Experiment]) -> StudyPro
     """Return what the grid brings, else what the experiment of its name fixed."""
     experiment = experiments.get(grid.name)
     return grid.protocol or (None if experiment is None else experiment.protocol)
+
+
+def _study_of(grid: str) -> str:
+    """Return the experiment of a grid or of one of its stages."""
+    return (stage_of(grid) or (grid,))[0]
 
 
 def _state(experiment: Experiment, recorded: Mapping[str, Evidence]) -> str:

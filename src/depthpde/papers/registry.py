@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from depthpde.papers import (
     architectures,
@@ -35,8 +35,9 @@ from depthpde.papers.confirmatory import (
 from depthpde.papers.confirmatory.conclusion import own_experiment
 from depthpde.papers.experiment import Case, Experiment, JudgedBy
 from depthpde.records.evidence import Evidence
-from depthpde.records.findings import Findings
+from depthpde.records.findings import OWN, Findings
 from depthpde.records.protocols.steps import TUNING, stage_grid
+from depthpde.sweeps.scale import Scale
 
 EXPERIMENTS: dict[str, Experiment] = {
     each.name: each
@@ -84,11 +85,9 @@ def judge_all(grids: Sequence[Evidence], stored: Sequence[Findings]) -> tuple[Fi
     runs = {each.name: each for each in grids}
     judged = []
     for evidence in grids:
-        experiment = EXPERIMENTS.get(evidence.name)
-        if experiment is None and evidence.protocol is not None:
-            experiment = own_experiment(evidence.protocol)
+        experiment = experiment_of(evidence)
         if experiment is not None and experiment.judged_by is JudgedBy.RECORDS:
-            scale = scales.get(evidence.name) or scale_of(evidence)
+            scale = _scale(experiment, evidence, scales.get(evidence.name))
             tuning = runs.get(stage_grid(evidence.name, TUNING))
             judged.append(experiment.judge(Case(scale=scale, evidence=evidence, tuning=tuning)))
     names = {each.name for each in judged}
@@ -96,11 +95,39 @@ def judge_all(grids: Sequence[Evidence], stored: Sequence[Findings]) -> tuple[Fi
     return (*judged, *(_rejudged(each, runs.get(each.name)) for each in others))
 
 
+def experiment_of(
+    evidence: Evidence, experiments: Mapping[str, Experiment] = EXPERIMENTS
+) -> Experiment | None:
+    """Return the experiment that judges a grid; None where nothing says what its claims are.
+
+    The one of its name, unless a protocol was laid down for the grid that is not that one's:
+    somebody may call a grid of their own as they like.
+
+    Args:
+        evidence: The grid.
+        experiments: By name.
+    """
+    experiment, protocol = experiments.get(evidence.name), evidence.protocol
+    fixed = None if experiment is None else experiment.protocol
+    if protocol is None or (fixed is not None and fixed.digest == protocol.digest):
+        return experiment
+    return own_experiment(protocol)
+
+
 def _rejudged(stored: Findings, evidence: Evidence | None) -> Findings:
     experiment = EXPERIMENTS.get(stored.name)
     if experiment is None or experiment.rejudge is None:
         return stored
     return experiment.rejudge(stored, evidence)
+
+
+def _scale(experiment: Experiment, evidence: Evidence, stored: str | None) -> str:
+    """Return how large an experiment is: as was stored, unless a protocol leaves no choice."""
+    if experiment is not EXPERIMENTS.get(evidence.name):
+        return OWN
+    if experiment.protocol is not None and stored != Scale.QUICK.value:  # not a smoke run
+        return Scale.MINI.value
+    return stored or scale_of(evidence)
 
 
 def scale_of(evidence: Evidence) -> str:

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 from depthpde.papers.confirmatory.conclusion import own_experiment, stopped
 from depthpde.papers.experiment import Case, Experiment, JudgedBy, Key, Log
 from depthpde.records.evidence import gather
-from depthpde.records.findings import FINDINGS, Findings, check_scale, read_findings
+from depthpde.records.findings import FINDINGS, OWN, Findings, check_scale, read_findings
 from depthpde.records.protocols.steps import GateError
 from depthpde.records.record import Record, is_recorded, read_record, read_records, run_folder
 from depthpde.sweeps.grid import Plan
 from depthpde.sweeps.scale import Scale
 from depthpde.sweeps.study import (
+from depthpde.sweeps.study_tests import doubts_of
     choose_look,
     chosen_rates,
     compute_study,
@@ -39,7 +40,7 @@ class Reproduction:
     """What an experiment ended in."""
 
     findings: Findings | None
-    """None where it was interrupted before anything could be judged."""
+    """None where it was interrupted, or runs failed or wait, before anything could be judged."""
     exit_code: int = 0
     """Of the command: 0, 1 where runs failed or wait, 130 where it was interrupted."""
 
@@ -59,13 +60,16 @@ def reproduce(
     Args:
         experiment: Which.
         folders: The results folder, whose records are not computed again; and the data.
-        scale: How large.
+        scale: How large; no choice under a protocol, but for a smoke run.
         seeds: How many; the experiment's own number unless given.
         tasks: Other tasks than the experiment's own.
         compute: How runs are computed; None trains nothing and judges what is recorded.
         log: Called with how it goes.
     """
-    check_scale(folders.results, experiment.name, scale.value)
+    experiment.check_scale(scale)
+    under = experiment.protocol is not None and scale is not Scale.QUICK
+    older = [Scale.FULL.value] if under else []
+    check_scale(folders.results, experiment.name, scale.value, older)
     if experiment.judged_by is JudgedBy.MACHINE:
         case = Case(scale=scale.value, rounds=seeds, log=log)
         return _judged(experiment, case, folders.results, 0)
@@ -73,12 +77,12 @@ def reproduce(
     if experiment.judged_by is JudgedBy.WEIGHTS:
         _check_whole(plan, folders.results)
     if plan.study is not None:
-        return _under_protocol(experiment, plan, folders, scale, seeds, compute, log)
+        return _under_protocol(experiment, plan, folders, scale.value, seeds, compute, log)
     if experiment.judged_by is JudgedBy.RECORDS and compute is None:
         _check_any(plan, folders.results)
     outcome = None if compute is None else compute(plan)
     if outcome is not None:
-        log(f"{outcome.recorded} runs computed, {outcome.skipped} were recorded before")
+        _tell(outcome, log)
         if outcome.interrupted:
             return Reproduction(None, outcome.exit_code)
     code = 0 if outcome is None else outcome.exit_code
@@ -113,16 +117,18 @@ def reproduce_own(
             f"{plan.name!r} must have a protocol to be judged, got none; name its tests under the "
             "key study, or compute it with depthpde sweep and compare all with depthpde report"
         )
+    for doubt in doubts_of(plan):
+        log(f"doubt: {doubt}")
     own = own_experiment(plan.study)
-    check_scale(folders.results, own.name, Scale.MINI.value)
-    return _under_protocol(own, plan, folders, Scale.MINI, seeds, compute, log)
+    check_scale(folders.results, own.name, OWN, [Scale.MINI.value])
+    return _under_protocol(own, plan, folders, OWN, seeds, compute, log)
 
 
 def _under_protocol(
     experiment: Experiment,
     plan: Plan,
     folders: Folders,
-    scale: Scale,
+    scale: str,
     seeds: int | None,
     compute: Compute | None,
     log: Log,
@@ -133,12 +139,12 @@ def _under_protocol(
     if compute is not None:
         with suppress(GateError):  # told below, from the records
             outcome = compute_study(plan, compute, results, seeds=seeds, log=log)
-            log(f"{outcome.recorded} runs computed, {outcome.skipped} were recorded before")
+            _tell(outcome, log)
             if outcome.exit_code:
                 return Reproduction(None, outcome.exit_code)
     status = study_status(plan, results)
     if status.stopped:
-        found = experiment.findings(stopped(protocol, status.failed), scale.value)
+        found = experiment.findings(stopped(protocol, status.failed), scale)
         found.write(results)
         return Reproduction(found, 1)
     plan = passed_plan(plan, results)
@@ -149,7 +155,7 @@ def _under_protocol(
     evidence, tuning = (
         gather(each.grid_in(results), records) for each in (whole, tuning_plan(plan))
     )
-    case = Case(scale=scale.value, evidence=evidence, tuning=tuning, log=log)
+    case = Case(scale=scale, evidence=evidence, tuning=tuning, log=log)
     return _judged(experiment, case, results, 0)
 
 
@@ -159,6 +165,18 @@ def stored_findings(experiment: Experiment, results: Path) -> Findings:
     if not path.is_file():
         raise FileNotFoundError(f"{path} must hold what was measured; measure it without --judge")
     return read_findings(path)
+
+
+def _tell(outcome: SweepOutcome, log: Log) -> None:
+    """Log what was computed and what was not, and why."""
+    log(f"{outcome.recorded} runs computed, {outcome.skipped} were recorded before")
+    if outcome.failed:
+        run, why = next(iter(outcome.failed.items()))
+        log(f"{len(outcome.failed)} failed, the first, {run}, because: {why}")
+    if outcome.waiting:
+        log(f"{outcome.waiting} wait for their data")
+    for why in outcome.left.values():
+        log(f"left: {why}")
 
 
 def _judged(experiment: Experiment, case: Case, results: Path, code: int) -> Reproduction:
@@ -178,8 +196,8 @@ def _all_records(plan: Plan, results: Path, outcome: SweepOutcome | None) -> dic
         advice = "mend the cause and go on" if why else "compute the rest without --judge, or"
         raise ValueError(
             f"{results} must hold all {len(plan.runs)} runs of {plan.name!r} at this scale and "
-            f"number of seeds, got {len(plan.runs) - len(lacking)}{why}; {advice} with: depthpde "
-            f"sweep {plan.name}"
+            f"number of seeds, got {len(plan.runs) - len(lacking)}{why}; {advice} with: "
+            f"{plan.command}"
         )
     return {
         (cell.task, cell.variant, cell.seed): read_record(run_folder(results, cell.run))
@@ -192,7 +210,7 @@ def _check_any(plan: Plan, results: Path) -> None:
     if not any(is_recorded(results, each.id) for each in plan.runs):
         raise FileNotFoundError(
             f"{results} must hold runs of {plan.name!r} at this scale, got none; compute them "
-            f"without --judge, or with: depthpde sweep {plan.name}"
+            f"without --judge, or with: {plan.command}"
         )
 
 

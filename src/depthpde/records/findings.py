@@ -19,6 +19,8 @@ from depthpde.records.verdicts import LEVEL, Outcome
 
 FORMAT = 2
 FINDINGS = "findings"
+OWN = "own"
+"""Scale of somebody's own grid under a protocol."""
 _FIRST_SCALE = {
     "confirmed": Outcome.SUPPORTED,
     "partly": Outcome.SMALLER,
@@ -49,6 +51,9 @@ class JudgedClaim:
     """Its p, in the order that the findings name; None where nothing was tested."""
     least: float | None = None
     """What such pairs show with 80 %; None where they can show nothing."""
+    closed_by: str = ""
+    """The claim before it in the order of tests that was not shown, so that this one was not
+    tested; empty where it was reached, and in findings that are older than this field."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,7 +63,8 @@ class Findings:
     name: str
     question: str
     scale: str
-    """How large the experiment was: quick, mini or full."""
+    """How large the experiment was: quick, mini or full. A protocol fixes its own size, so under
+    one there is no choice: an experiment of the papers is mini, and somebody's own grid is own."""
     claims: tuple[JudgedClaim, ...]
     tables: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     """Title → rows of plain values, for what the claims rest on."""
@@ -149,11 +155,23 @@ class Findings:
 
 def rows_markdown(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return plain rows as a table for a page, numbers on the right."""
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    cells = [[_cell(row.get(name)) for name in names] for row in rows]
+    names = columns_of(rows)
+    cells = [[spell_value(row.get(name)) for name in names] for row in rows]
     columns = list(zip(*cells, strict=True))
     sides = ["--:" if any(each) and all(map(_NUMBER.match, each)) else "---" for each in columns]
     return "\n".join(_row(line) for line in [names, sides, *cells])
+
+
+def columns_of(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Return the columns of plain rows in the order in which they appear; a row may lack some."""
+    return tuple(dict.fromkeys(name for row in rows for name in row))
+
+
+def spell_value(value: Any) -> str:
+    """Return what a table holds in words; a dash where it holds nothing."""
+    if value is None:
+        return "–"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def spell_effect(claim: JudgedClaim) -> str:
@@ -172,13 +190,20 @@ def spell_power(claim: JudgedClaim) -> str:
     return "–" if claim.least is None else f"{claim.least:.2g}"
 
 
-def check_scale(results: Path, name: str, scale: str) -> None:
-    """Refuse to write over findings of another scale; called before anything is computed."""
+def check_scale(results: Path, name: str, scale: str, older: Sequence[str] = ()) -> None:
+    """Refuse to write over findings of another scale; called before anything is computed.
+
+    Args:
+        results: The results folder.
+        name: Of the experiment.
+        scale: How large it is.
+        older: What findings of the same runs were called before.
+    """
     path = results / FINDINGS / f"{name}.json"
     if not path.is_file():
         return
     there = read_findings(path).scale
-    if there != scale:
+    if there not in (scale, *older):
         raise ValueError(
             f"`scale` must be {there!r}, that of {path}, got {scale!r}; choose another folder with "
             "--out, or remove that file"
@@ -265,8 +290,8 @@ def _columns(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Lay plain rows out in columns, numbers to the right."""
     if not rows:
         return ["  (nothing)"]
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    cells = [[_cell(row.get(name)) for name in names] for row in rows]
+    names = columns_of(rows)
+    cells = [[spell_value(row.get(name)) for name in names] for row in rows]
     widths = [max(len(line[k]) for line in [names, *cells]) for k in range(len(names))]
     right = [all(isinstance(row.get(name), int | float | None) for row in rows) for name in names]
     return [
@@ -277,9 +302,3 @@ def _columns(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         ).rstrip()
         for line in [names, *cells]
     ]
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return "–"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

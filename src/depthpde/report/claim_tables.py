@@ -7,7 +7,15 @@ from typing import Any
 
 from depthpde.pages.formatting import file_names, format_p
 from depthpde.pages.table import Table, TableEntry
-from depthpde.records.findings import Findings, JudgedClaim, spell_effect, spell_power, typeset
+from depthpde.records.findings import (
+    Findings,
+    JudgedClaim,
+    columns_of,
+    spell_effect,
+    spell_power,
+    spell_value,
+    typeset,
+)
 
 Cell = str | float | int | bool | None
 
@@ -56,12 +64,14 @@ def _tidy(claim: JudgedClaim) -> dict[str, Cell]:
 
 
 def _beside(title: str, rows: Sequence[Mapping[str, Any]]) -> Table:
-    heads = tuple(dict.fromkeys(key for row in rows for key in row))
+    heads = columns_of(rows)
     columns = {head: _column([row.get(head) for row in rows]) for head in heads}
     return Table(
         title=title,
         heads=heads,
-        rows=tuple(tuple(TableEntry(_spell(row.get(head))) for head in heads) for row in rows),
+        rows=tuple(
+            tuple(TableEntry(typeset(spell_value(row.get(head)))) for head in heads) for row in rows
+        ),
         tidy=tuple({head: columns[head][at] for head in heads} for at in range(len(rows))),
     )
 
@@ -73,9 +83,3 @@ def _column(values: Sequence[Any]) -> Sequence[Cell]:
         return [None if each is None else each + 0.0 if float in kinds else each for each in values]
     plain = len(kinds) == 1 and kinds <= {str, bool}
     return list(values) if plain else [None if each is None else str(each) for each in values]
-
-
-def _spell(value: Any) -> str:
-    if value is None:
-        return "–"
-    return typeset(f"{value:.4g}" if isinstance(value, float) else str(value))

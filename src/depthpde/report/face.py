@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup
 
-from depthpde.pages.formatting import format_p, plain
-from depthpde.records.findings import JudgedClaim, spell_effect, spell_power, typeset
+from depthpde.pages.formatting import anchor, format_p, plain
+from depthpde.records.findings import (
+    JudgedClaim,
+    columns_of,
+    spell_effect,
+    spell_power,
+    spell_value,
+    typeset,
+)
 from depthpde.records.probes import WORDS
 from depthpde.records.verdicts import Outcome
 from depthpde.report.grid_section import GridSection
+from depthpde.report.sentences import MARKS
 from depthpde.report.variant_section import cell_anchor, variant_anchor
 
-MARKS = {
-    Outcome.SUPPORTED: "✓",
-    Outcome.SMALLER: "↓",
-    Outcome.CONTRADICTED: "✗",
-    Outcome.EQUIVALENT: "=",
-    Outcome.INCONCLUSIVE: "?",
-    Outcome.WAITING: "–",
-}
 TONES = {Outcome.SUPPORTED: "confirmed", Outcome.CONTRADICTED: "refused"}
 
 
@@ -67,7 +67,15 @@ class Face:
 
     def value(self, value: Any) -> str:
         """Write what a table of findings holds."""
-        return typeset(f"{value:.4g}" if isinstance(value, float) else str(value))
+        return typeset(spell_value(value))
+
+    def columns(self, rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+        """Return the columns of a table of findings."""
+        return columns_of(rows)
+
+    def claims(self, name: str) -> str:
+        """Return where an experiment's claims stand on a page."""
+        return anchor("claims", name)
 
 
 def _link(grid_section: GridSection) -> Callable[[tuple[str, str]], str]:

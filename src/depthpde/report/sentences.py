@@ -19,13 +19,16 @@ from depthpde.records.ungrouped import BASELINE, UNGROUPED
 from depthpde.records.verdicts import Outcome
 
 MARKS = {
-    Outcome.SUPPORTED: ("▲", "ours"),
-    Outcome.CONTRADICTED: ("▼", "warning"),
-    Outcome.EQUIVALENT: ("≈", "plain"),
-    Outcome.INCONCLUSIVE: ("?", "plain"),
-    Outcome.WAITING: ("–", "plain"),
+    Outcome.SUPPORTED: "✓",
+    Outcome.SMALLER: "↓",
+    Outcome.CONTRADICTED: "✗",
+    Outcome.EQUIVALENT: "=",
+    Outcome.INCONCLUSIVE: "?",
+    Outcome.WAITING: "–",
 }
-"""Verdict of a test → its mark and tone."""
+"""Verdict → its mark on every page."""
+TONES = {Outcome.SUPPORTED: "ours", Outcome.CONTRADICTED: "warning"}
+"""Verdict of a test → the tone of its sentence; plain for the rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,17 +87,18 @@ def judge(evidence: Evidence) -> list[Sentence]:
 
 def _tested(claim: JudgedClaim) -> Sentence:
     """Tell one test of a protocol: its verdict, what was claimed, and the number that decides."""
-    mark, tone = MARKS.get(claim.verdict, ("–", "plain"))
     grounds = f"“{claim.claim.rstrip('.')}”:"
     if claim.effect is not None:
         grounds += f" found {signed(claim.effect)}"
     if claim.interval is not None:
         grounds += " [{}, {}]".format(*map(signed, claim.interval))
     grounds += f", n\u00a0=\u00a0{claim.n}"
-    if "not reached" in claim.finding:
+    if claim.closed_by:
         grounds += "; not reached by the order of tests"
     settled = claim.verdict not in (Outcome.INCONCLUSIVE, Outcome.WAITING)
-    return Sentence(mark, tone, f"{str(claim.verdict).capitalize()}:", grounds, settled)
+    tone = TONES.get(claim.verdict, "plain")
+    strong = f"{str(claim.verdict).capitalize()}:"
+    return Sentence(MARKS[claim.verdict], tone, strong, grounds, settled)
 
 
 def _apart(found: Overall, p: str) -> bool:

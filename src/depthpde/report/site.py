@@ -134,7 +134,8 @@ def render_site(
             places={each.name: each.places(results, runs) for each in grids},
         )
     for each in grids:
-        pages |= _grid_pages(each, contents)
+        judged = any(found.name == each.name for found in results.findings)
+        pages |= _grid_pages(each, contents, CLAIMS if judged else "")
         pages[each.runs] = _runs_page(each, contents, origin, runs)
     return pages
 
@@ -159,7 +160,14 @@ def _start(
     return page if first is None else _relink(page, first.homes(), "")
 
 
-def _grid_pages(each: GridPages, contents: Sequence[Link]) -> dict[str, str]:
+def _grid_pages(each: GridPages, contents: Sequence[Link], claims: str) -> dict[str, str]:
+    """Render a grid's own page and those of its variants.
+
+    Args:
+        each: The grid.
+        contents: What every page leads to.
+        claims: The page of its claims; empty where it has none.
+    """
     grid_section = each.grid_section
     several = len(each.variant_sections) > 1
     named = {
@@ -175,6 +183,7 @@ def _grid_pages(each: GridPages, contents: Sequence[Link]) -> dict[str, str]:
         runs=sum(map(len, grid_section.evidence.runs.values()))
         + len(grid_section.evidence.missing),
         runs_page=each.runs,
+        claims_page=claims,
         variant_pages=named,
         kinds=KINDS,
     )

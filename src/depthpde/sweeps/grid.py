@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from depthpde.data.protocol import STRICT
 from depthpde.errors import check_name, check_positive, check_range
+from depthpde.locks import lock_file
 from depthpde.records.protocols.protocol import StudyProtocol
 from depthpde.records.record import GRIDS, Cell, Grid, read_grid, write_grid
 
@@ -22,6 +24,8 @@ if TYPE_CHECKING:  # a plan is described without torch; its runs import it
 
 MOST_SEEDS = 10_000
 """Seeds that a number may stand for: a slip of the keyboard is not a year of computing."""
+LOCK = ".grids"
+"""File of a results folder that is locked while a grid is written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +91,8 @@ class Plan:
     """(Task, variant) → learning rate, where the runs of a study chose one."""
     stamp: str | None = None
     """Digest of the protocol that its runs are made under; set by `compute_study` alone."""
+    file: str = field(default="", compare=False)
+    """The grid file that it was read from, as a person gave it; empty for any other plan."""
 
     def __post_init__(self) -> None:
         """Refuse a plan without runs, or with two rows of one name."""
@@ -167,15 +173,26 @@ class Plan:
         return replace(grid, cells=tuple(cells), variants=words)
 
     def write(self, results: Path) -> Path:
-        """Write the grid into a results folder, what it holds kept, and return its file."""
+        """Write the grid into a results folder, what it holds kept, and return its file.
+
+        One process at a time reads, adds its cells and writes: none loses those of another.
+        """
         try:
-            return write_grid(results, self.grid_in(results))
+            results.mkdir(parents=True, exist_ok=True)
+            with (results / LOCK).open("ab") as handle:
+                lock_file(handle, wait=True)
+                return write_grid(results, self.grid_in(results))
         except OSError as error:
             raise OSError(
                 error.errno,
                 f"results cannot be written ({error.strerror}); choose another folder with --out",
                 str(results),
             ) from error
+
+    @property
+    def command(self) -> str:
+        """The command that computes it, for messages: a grid file is not found by its name."""
+        return shlex.join(["depthpde", "sweep", self.file or self.name])
 
     @property
     def _seeds(self) -> list[int]:

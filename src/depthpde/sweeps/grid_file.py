@@ -61,6 +61,7 @@ def read_plan(path: Path, *, seeds: int | None = None, tasks: Sequence[str] | No
             seeds=_number_of_seeds(given, seeds),
             baseline=str(given.get("baseline", "")),
             protocol=str(given.get("protocol", STRICT)),
+            file=str(path),
         )
         return plan if given.get("study") is None else _under_protocol(plan, given["study"], tasks)
     except ValueError as error:

@@ -100,6 +100,7 @@ def compute_study(
         whole.skipped += ended.skipped
         whole.failed |= ended.failed
         whole.waiting += ended.waiting
+        whole.left |= ended.left
         whole.interrupted = ended.interrupted
         if ended.exit_code:  # the next stage needs all of this one
             break
@@ -232,7 +233,7 @@ def chosen_rates(plan: Plan, results: Path, labels: Sequence[str] | None = None)
         raise FileNotFoundError(
             f"{results} must hold the tuning runs of {plan.name!r}, got none or a part for "
             f"{len(missing)} of {len(plan.bases) * len(wanted)} cells, such as {label!r} on "
-            f"{task}; compute them with: depthpde sweep {plan.name}"
+            f"{task}; compute them with: {plan.command}"
         )
     return found
 

@@ -147,16 +147,31 @@ def test_a_grid_of_ones_own_under_a_protocol_ends_in_verdicts(cache, tmp_path, c
     found = json.loads(capsys.readouterr().out)
     assert [row["claim"] for row in found["rows"]] == ["placed is better than plain in accuracy."]
     assert "look 2 of 2" in found["notes"][0]
+    assert found["scale"] == "own"
     assert len(read_records(results).found) == 2 + 4
     page = (results / "report" / "claims.html").read_text()
     assert "placed is better than plain" in page
-    for folder in results.glob("findings"):  # the report judges anew by what was laid down
-        (folder / "mine.json").unlink()
+    assert '<span class="tag">own</span>' in page
+    findings = results / "findings" / "mine.json"  # as an earlier version called its size
+    findings.write_text(findings.read_text().replace('"own"', '"mini"'))
     assert main([*asked, "--judge", "--seeds", "2", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == found
     assert main([*asked, "--judge", "--seeds", "3"]) == 2
     assert "`seeds` must be that of a look of 'mine', 1, 2, got 3" in capsys.readouterr().err
     assert main(["protocol", "check", str(path), "--out", str(results)]) == 0
+
+
+def test_runs_that_lack_their_data_are_told_and_are_no_interruption(cache, tmp_path, capsys):
+    path = tmp_path / "mine.yaml"
+    path.write_text(OWN.replace("[listops-mini]", "[listops-mini, text-mini]"))
+    asked = ["reproduce", str(path), "--out", str(tmp_path / "out"), "--data", str(tmp_path)]
+    assert main([*asked, "--prepared", str(cache / "depthpde" / "data")]) == 1
+    printed = capsys.readouterr().err
+    assert "1 wait for their data" in printed
+    assert "not judged: runs failed or wait; the same command goes on" in printed
+    assert "interrupted" not in printed
+    assert main([*asked, "--judge"]) == 2
+    assert f"depthpde sweep {path}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -180,6 +195,7 @@ def test_a_grid_of_ones_own_is_refused_where_it_says_nothing(extra, output, tmp_
     [
         (["placment"], "did you mean 'placement'"),
         (["placement", "--scale", "small"], "`scale` must be one of quick, mini, full"),
+        (["noise", "--scale", "full"], "`--scale` must be left out for noise, got 'full'"),
         (["placement", "--seeds", "0"], "`--seeds` must be at least 1, got 0"),
         (["placement", "--tasks", "nothing"], "got 'nothing'"),
         (["efficiency", "--tasks", "text-mini"], "`--tasks` must be left out for efficiency"),

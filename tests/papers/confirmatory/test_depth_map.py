@@ -81,3 +81,6 @@ def test_map_and_training_stand_beside_the_tests():
     assert len(found.tables["in training"]) == 12
     alone = EXPERIMENT.judge(Case(scale="mini", evidence=tested))
     assert MAP not in alone.tables, "nothing is said of runs that are not there"
+    left_out = "chose rates is left out: no run of depth-map.tuning is here"
+    assert left_out in alone.notes[-1]
+    assert left_out not in found.notes[-1]

@@ -34,7 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     listed = "which, or a grid of your own under a protocol; without it they are listed"
     add("name", metavar="NAME|FILE", nargs="?", help=listed)
-    add("--scale", help="quick (a smoke run), mini (default) or full (GPUs)")
+    add("--scale", help="quick (a smoke run), mini (default) or full (GPUs; no protocol)")
     add("--seeds", type=int, metavar="N", help="paired seeds (default: the experiment's own)")
     add("--tasks", nargs="+", metavar="TASK", help="other tasks than the experiment's own")
     add("--workers", type=int, default=1, metavar="N", help="processes at once (default 1)")
@@ -69,7 +69,8 @@ def run(arguments: argparse.Namespace) -> int:
         scale = check_one_of("scale", arguments.scale or "mini", Scale)
         ended = _reproduce(EXPERIMENTS[name], scale, arguments)
     if ended.findings is None:
-        print("interrupted; the same command goes on", file=sys.stderr)
+        why = "interrupted" if ended.exit_code == 130 else "not judged: runs failed or wait"
+        print(f"{why}; the same command goes on", file=sys.stderr)
         return ended.exit_code
     found = ended.findings
     print(json.dumps(found.to_dict(), indent=1) if arguments.json else found.text())

@@ -41,7 +41,7 @@ from depthpde.records.protocols.protocol import (
     PlannedContrast,
     StudyProtocol,
 )
-from depthpde.records.protocols.steps import GateResult
+from depthpde.records.protocols.steps import TUNING, GateResult, stage_grid
 from depthpde.records.verdicts import LEVEL, Hypothesis, Outcome, with_p
 
 SIGN_MARGIN = 0.1
@@ -54,14 +54,15 @@ def by_protocol(
     protocol: StudyProtocol,
     *,
     tables: Tables = lambda evidence: {},
-    tuning_tables: Tables = lambda evidence: {},
+    tuning_tables: Tables | None = None,
 ) -> Conclude:
     """Make the conclusion of an experiment that runs under a protocol.
 
     Args:
         protocol: Its own.
         tables: The runs that a look sees → tables of its own beside the tests; they decide nothing.
-        tuning_tables: The runs that chose rates → the same, for what is said of them.
+        tuning_tables: The runs that chose rates → the same, for what is said of them; a note stands
+            in their place where those runs are not given.
     """
 
     def conclude(case: Case) -> Conclusion:
@@ -86,8 +87,13 @@ def by_protocol(
         judged = [_at_look(_judge(seen, each), look) for each in protocol.contrasts]
         own = {title: rows for title, rows in tables(seen).items() if rows}
         beside = own | reading_tables(seen) | extra_tables(seen)
-        if case.tuning is not None:
+        if tuning_tables is not None and case.tuning is not None:
             beside |= tuning_tables(case.tuning)
+        elif tuning_tables is not None:
+            grid = stage_grid(protocol.name, TUNING)
+            notes.append(
+                f"the table of the runs that chose rates is left out: no run of {grid} is here"
+            )
         return Conclusion(claims=until_not_shown(judged), tables=beside, notes=notes)
 
     return conclude

@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from depthpde.files import read_plain, write_json
+from depthpde.files import read_plain, write_first
 from depthpde.records.protocols.protocol import StudyProtocol
 
 PROTOCOLS = "protocols"
@@ -42,10 +42,9 @@ def seal(results: Path, protocol: StudyProtocol, *, now: float | None = None) ->
         path = results / PROTOCOLS / f"{protocol.name}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         since = time.time() if now is None else now
-        write_json(
-            path, {"digest": protocol.digest, "since": since, "protocol": protocol.to_dict()}
-        )
-        return Sealed(protocol, protocol.digest, since)
+        laid = {"digest": protocol.digest, "since": since, "protocol": protocol.to_dict()}
+        write_first(path, laid)
+        there = _read(path)  # another process may have been first, with another protocol
     if there.digest != protocol.digest:
         raise ValueError(
             f"protocol {protocol.name!r} must be the one its runs were made under "
