@@ -17,7 +17,6 @@ from depthpde.records.record import Record, is_recorded, read_record, read_recor
 from depthpde.sweeps.grid import Plan
 from depthpde.sweeps.scale import Scale
 from depthpde.sweeps.study import (
-from depthpde.sweeps.study_tests import doubts_of
     choose_look,
     chosen_rates,
     compute_study,
@@ -26,6 +25,7 @@ from depthpde.sweeps.study_tests import doubts_of
     study_status,
     tuning_plan,
 )
+from depthpde.sweeps.study_tests import doubts_of
 
 if TYPE_CHECKING:
     from depthpde.sweeps.executor import Folders
