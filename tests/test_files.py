@@ -20,7 +20,6 @@ from depthpde.files import (
     place_folder,
     read_json,
     read_plain,
-    write_first,
     write_json,
     write_whole,
 )
@@ -56,14 +55,6 @@ def test_a_text_that_cannot_be_encoded_leaves_the_old_file_alone(tmp_path):
         write_whole(path, "new \ud800")
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == ["a.txt"]
-
-
-def test_a_file_that_is_there_stays_whoever_comes_later(tmp_path):
-    path = tmp_path / "a.json"
-    assert write_first(path, {"who": "the first"})
-    assert not write_first(path, {"who": "the second"})
-    assert read_json(path) == {"who": "the first"}
-    assert os.listdir(tmp_path) == ["a.json"]
 
 
 def test_json_refuses_what_json_does_not_know(tmp_path):

@@ -9,8 +9,7 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -205,44 +204,6 @@ def write_whole(path: Path, content: bytes | str) -> Path:
 
     A reader sees the old file or the new one, never a part; so does one after a power cut.
     """
-    with _written_beside(path, content) as beside:
-        beside.replace(path)
-    flush_folder(path.parent)
-    return path
-
-
-def write_json(path: Path, values: Any) -> Path:
-    """Put plain values in place as readable JSON; a number that JSON does not know is refused."""
-    return write_whole(path, _readable(values))
-
-
-def write_first(path: Path, values: Any) -> bool:
-    """Put plain values in place as `write_json` does, unless a file is there, whoever put it.
-
-    Of several processes that do so at once exactly one puts its own in place.
-
-    Returns:
-        Whether this one did.
-    """
-    with _written_beside(path, _readable(values)) as beside:
-        try:
-            os.link(beside, path)
-        except FileExistsError:
-            placed = False
-        else:
-            placed = True
-        beside.unlink()
-    flush_folder(path.parent)
-    return placed
-
-
-def _readable(values: Any) -> str:
-    return json.dumps(values, indent=1, allow_nan=False) + "\n"
-
-
-@contextmanager
-def _written_beside(path: Path, content: bytes | str) -> Iterator[Path]:
-    """Write a file beside its place and flush it to the disk; it goes where that fails."""
     beside = path.with_name(f".{path.name}{PARTIAL}{os.getpid()}")
     data = content.encode("utf-8") if isinstance(content, str) else content
     try:
@@ -250,10 +211,17 @@ def _written_beside(path: Path, content: bytes | str) -> Iterator[Path]:
             stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
-        yield beside
+        beside.replace(path)
     except BaseException:
         beside.unlink(missing_ok=True)
         raise
+    flush_folder(path.parent)
+    return path
+
+
+def write_json(path: Path, values: Any) -> Path:
+    """Put plain values in place as readable JSON; a number that JSON does not know is refused."""
+    return write_whole(path, json.dumps(values, indent=1, allow_nan=False) + "\n")
 
 
 def flush_folder(folder: Path) -> None:

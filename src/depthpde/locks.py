@@ -6,6 +6,9 @@ POSIX has them in `fcntl`, Windows in `msvcrt`; nothing else of the package impo
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import IO, Any
 
 if sys.platform == "win32":  # not run by any test of ours
@@ -56,3 +59,15 @@ else:
     def unlock_byte(handle: IO[Any], offset: int) -> None:
         """Let go of one byte."""
         fcntl.lockf(handle, fcntl.LOCK_UN, 1, offset)
+
+
+GRIDS_LOCK = ".grids"
+"""File of a results folder that is locked while a grid or a protocol is written."""
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the lock of a file, made where there is none; waits for the process that has it."""
+    with path.open("ab") as handle:
+        lock_file(handle, wait=True)
+        yield

@@ -9,12 +9,12 @@ from threading import Thread
 import pytest
 import torch
 
-from depthpde.locks import lock_file
+from depthpde.locks import GRIDS_LOCK, lock_file
 from depthpde.records.record import read_grid, write_grid
 from depthpde.runs.presets import preset
 from depthpde.runs.run import RunConfig
 from depthpde.simulator.config import SimulatorConfig
-from depthpde.sweeps.grid import LOCK, Plan, Variant, bases
+from depthpde.sweeps.grid import Plan, Variant, bases
 from depthpde.training.pretraining import PretrainingConfig
 
 BASELINE = Variant("baseline")
@@ -171,7 +171,7 @@ def test_a_variant_without_a_name_or_with_a_seed_of_its_own_is_refused():
 def test_a_grid_waits_for_another_process_that_writes_and_keeps_its_cells(tmp_path):
     plan(seeds=[0]).write(tmp_path)
     ours = Thread(target=plan(seeds=[0, 2]).write, args=(tmp_path,))
-    with (tmp_path / LOCK).open("ab") as other:
+    with (tmp_path / GRIDS_LOCK).open("ab") as other:
         lock_file(other, wait=True)
         ours.start()
         ours.join(0.5)

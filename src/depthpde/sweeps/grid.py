@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from depthpde.data.protocol import STRICT
 from depthpde.errors import check_name, check_positive, check_range
-from depthpde.locks import lock_file
+from depthpde.locks import GRIDS_LOCK, locked
 from depthpde.records.protocols.protocol import StudyProtocol
 from depthpde.records.record import GRIDS, Cell, Grid, read_grid, write_grid
 
@@ -24,8 +24,6 @@ if TYPE_CHECKING:  # a plan is described without torch; its runs import it
 
 MOST_SEEDS = 10_000
 """Seeds that a number may stand for: a slip of the keyboard is not a year of computing."""
-LOCK = ".grids"
-"""File of a results folder that is locked while a grid is written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +177,7 @@ class Plan:
         """
         try:
             results.mkdir(parents=True, exist_ok=True)
-            with (results / LOCK).open("ab") as handle:
-                lock_file(handle, wait=True)
+            with locked(results / GRIDS_LOCK):
                 return write_grid(results, self.grid_in(results))
         except OSError as error:
             raise OSError(

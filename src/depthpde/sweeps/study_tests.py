@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from depthpde.errors import check_name
+from depthpde.pages.formatting import counted
 from depthpde.records.escapes import LEARNED_AT_ONCE
 from depthpde.records.evidence import SEEDS
 from depthpde.records.protocols.endpoints import CORRUPTED, ENDPOINTS, ESCAPE, GATED, READINGS
@@ -80,8 +81,8 @@ def doubts_of(plan: Plan) -> list[str]:
     found = []
     if looks[0].seeds < SEEDS:
         found.append(
-            f"a look at {looks[0].seeds} seeds decides nothing: below {SEEDS} pairs on a task no "
-            "interval keeps its coverage"
+            f"a look at {counted(looks[0].seeds, 'seed')} decides nothing: below {SEEDS} pairs on "
+            "a task no interval keeps its coverage"
         )
     error = total_error([each.seeds for each in looks], [each.p for each in looks])
     if error > ROUNDED * LEVEL:

@@ -145,7 +145,7 @@ def test_a_grid_of_ones_own_under_a_protocol_ends_in_verdicts(cache, tmp_path, c
     asked = ["reproduce", str(path), "--out", str(results), "--prepared", str(prepared)]
     assert main([*asked, "--seeds", "2", "--json"]) == 0
     printed = capsys.readouterr()
-    assert "doubt: a look at 1 seeds decides nothing" in printed.err
+    assert "doubt: a look at 1 seed decides nothing" in printed.err
     found = json.loads(printed.out)
     assert [row["claim"] for row in found["rows"]] == ["placed is better than plain in accuracy."]
     assert "look 2 of 2" in found["notes"][0]

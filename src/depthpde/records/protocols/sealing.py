@@ -10,7 +10,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from depthpde.files import read_plain, write_first
+from depthpde.files import read_plain, write_json
+from depthpde.locks import GRIDS_LOCK, locked
 from depthpde.records.protocols.protocol import StudyProtocol
 
 PROTOCOLS = "protocols"
@@ -42,9 +43,15 @@ def seal(results: Path, protocol: StudyProtocol, *, now: float | None = None) ->
         path = results / PROTOCOLS / f"{protocol.name}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         since = time.time() if now is None else now
-        laid = {"digest": protocol.digest, "since": since, "protocol": protocol.to_dict()}
-        write_first(path, laid)
-        there = _read(path)  # another process may have been first, with another protocol
+        with locked(
+            results / GRIDS_LOCK
+        ):  # another process may have been first, with another protocol
+            there = sealed(results, protocol.name)
+            if there is None:
+                there = Sealed(protocol, protocol.digest, since)
+                write_json(
+                    path, {"digest": there.digest, "since": since, "protocol": protocol.to_dict()}
+                )
     if there.digest != protocol.digest:
         raise ValueError(
             f"protocol {protocol.name!r} must be the one its runs were made under "
