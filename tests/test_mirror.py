@@ -33,7 +33,6 @@ ELSEWHERE = {
         "isolation/test_faults.py",  # every question finds its seeded faults there
     ),
     "cli": {"reading_bar": "cli/test_report.py", "subject": "cli/test_doctor.py"},
-    "comparison": {"entrant": "comparison/test_report.py"},
     "demo": {"demo": "cli/test_demo.py"},
     "hub": {"auto_models": "hub/test_register.py"},
     "data": {"drawing": "data/test_counter.py", "task": "data/test_tasks.py"},

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from depthpde.records.evidence import Evidence
+from depthpde.records.evidence import Evidence, broke
 from depthpde.records.learning_curves import LearningCurve, join
 from depthpde.records.record import Record
 from depthpde.records.run_model import POSITIONS, VariantRole, site_of
-from depthpde.records.scores import Endpoint
+from depthpde.records.scores import Endpoint, scores_of
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,28 +30,39 @@ class Entrant:
     """Of one training, the mean over seeds."""
     ratios: Mapping[str, list[float]] = field(default_factory=dict)
     """Place in the network → what its diffusion has learned, all seeds together."""
+    diverged: int = 0
+    """Runs that broke: they count as the largest class, and have no loss."""
 
     @property
     def mean(self) -> float:
-        """The mean over seeds."""
-        return sum(self.scores.values()) / len(self.scores)
+        """The mean over seeds; NaN where no run has a score."""
+        return sum(self.scores.values()) / len(self.scores) if self.scores else math.nan
 
 
 def recorded(evidence: Evidence, endpoint: Endpoint) -> list[Entrant]:
-    """Return the entrants that the finished runs of one task's grid are.
+    """Return the entrants that the finished runs of one task's grid are, the baseline first.
+
+    A run that broke counts as the largest class; it has no loss. A variant without any finished run
+    is left out; without a score of the baseline there is nothing to compare with.
 
     Args:
         evidence: The runs.
         endpoint: What is compared.
     """
     (task,) = evidence.tasks
-    found = []
+    found, scores = [], scores_of(evidence, endpoint)
     for variant in evidence.variants:
         runs = evidence.runs.get((task, variant), {})
         results = [run.result or {} for run in runs.values()]
-        scores = {seed: _score(run, endpoint) for seed, run in sorted(runs.items())}
-        known = {seed: each for seed, each in scores.items() if each is not None}
-        if not known:
+        known = scores.get(variant, {}).get(task, {})
+        broken = sum(map(broke, runs.values()))
+        if variant == evidence.baseline and not known:
+            raise ValueError(
+                f"{variant!r} must have a finished run with a test {endpoint.value}, got "
+                f"{len(runs)} finished, {broken} of them diverged; train it more gently, or name "
+                "another variant first"
+            )
+        if not runs:
             continue
         found.append(
             Entrant(
@@ -62,6 +74,7 @@ def recorded(evidence: Evidence, endpoint: Endpoint) -> list[Entrant]:
                 parameters=int(results[0].get("parameters", 0)),
                 seconds=sum(float(each.get("seconds", 0.0)) for each in results) / len(results),
                 ratios=_ratios(results),
+                diverged=broken,
             )
         )
     return found
@@ -74,11 +87,6 @@ def place_of(name: str) -> str:
         return name.removesuffix(".ratio")
     words = site.position.replace("_", " ")
     return words if site.block < 0 else f"block {site.block + 1}, {words}"
-
-
-def _score(run: Record, endpoint: Endpoint) -> float | None:
-    test = (run.result or {}).get("test")
-    return float(test[endpoint.value]) if isinstance(test, Mapping) else None
 
 
 def _curve(run: Record, endpoint: Endpoint) -> list[tuple[int, float]]:

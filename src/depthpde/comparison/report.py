@@ -107,6 +107,15 @@ class ComparisonReport:
         order = sorted(self.verdicts.items(), key=lambda each: -each[1].effect)
         return [f"{label}: {self._spell(label, found)}" for label, found in order]
 
+    def diverged(self) -> list[str]:
+        """Describe which runs diverged, and what they count as."""
+        lost = "counted as the largest class" if self.endpoint is Endpoint.ACCURACY else "left out"
+        return [
+            f"{each.label}: {counted(each.diverged, 'run')} diverged, {lost}"
+            for each in self.entrants
+            if each.diverged
+        ]
+
     def advice(self) -> str:
         """Describe what to do next."""
         kept = "; what is recorded is not computed again" if self.results else ""
@@ -137,7 +146,10 @@ class ComparisonReport:
             more = each.parameters - self.baseline.parameters
             entries = (
                 TableEntry(each.label, title=each.words),
-                TableEntry(f"{each.mean:.{digits}f}", title=f"seeds: {spread}"),
+                TableEntry(
+                    f"{each.mean:.{digits}f}" if each.scores else "–",
+                    title=f"seeds: {spread}",
+                ),
                 TableEntry(gain),
                 TableEntry("" if first else won),
                 TableEntry(f"{each.parameters:,}" if first else f"{more:+,}".replace("-", "−")),
@@ -145,7 +157,9 @@ class ComparisonReport:
             )
             rows.append(entries)
         title = f"{self.task} · {counted(self.pairs, 'paired seed')} · test {self.endpoint.value}"
-        return Table(title=title, heads=heads, rows=tuple(rows), notes=tuple(self.sentences()))
+        return Table(
+            title=title, heads=heads, rows=tuple(rows), notes=(*self.sentences(), *self.diverged())
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""

@@ -231,6 +231,7 @@ def test_a_smaller_sweep_of_another_scale_is_refused_before_it_computes(command,
         (["placement", "results"], "RESULTS must follow `status` only; use --out results"),
         (["status", "nowhere"], "nowhere must hold a sweep's grids, got none"),
         (["nowhere.json"], "nowhere.json"),
+        (["mine.yaml", "--scale", "full"], "`--scale` must be left out .*, got 'full'; the file"),
     ],
 )
 def test_wrong_words_are_answered(words, message, tmp_path, monkeypatch):

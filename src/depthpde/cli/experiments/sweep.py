@@ -42,7 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("what", metavar="NAME|FILE|status", help="an experiment, a grid of your own, or status")
     add("results", nargs="?", type=Path, metavar="RESULTS", help="for status: the results folder")
-    add("--scale", default="mini", help="quick, mini (default) or full; FILEs and protocols say it")
+    add("--scale", help="quick, mini (default) or full; FILEs and protocols say it")
     add("--seeds", type=int, metavar="N", help="paired seeds (default: the experiment's own)")
     add("--tasks", nargs="+", metavar="TASK", help="other tasks than the experiment's own")
     add("--out", type=Path, default=RESULTS, metavar="RESULTS", help=f"default: {RESULTS}")
@@ -184,9 +184,14 @@ def _plan(args: argparse.Namespace) -> Plan:
     if args.seeds is not None:
         check_positive("--seeds", args.seeds)
     if args.what.endswith(FILES):
+        if args.scale:
+            raise ValueError(
+                "`--scale` must be left out for a grid of your own, got "
+                f"{args.scale!r}; the file says it"
+            )
         return read_plan(Path(args.what), seeds=args.seeds, tasks=args.tasks)
     name = check_name("NAME", args.what, [*EXPERIMENTS, "status"])
-    scale = check_one_of("--scale", args.scale, Scale)
+    scale = check_one_of("--scale", args.scale or Scale.MINI, Scale)
     EXPERIMENTS[name].check_scale(scale)
     return EXPERIMENTS[name].plan(scale, seeds=args.seeds, tasks=args.tasks)
 
