@@ -48,3 +48,21 @@ def test_a_process_that_cannot_end_is_ended():
     )
     assert done.returncode == 1
     assert done.stderr.startswith("error: the head of the Ray cluster at 127.0.0.1:1")
+
+
+def test_who_is_told_late_has_time_to_say_so():
+    """The watch ended the process between the error and its sentence: exit 1 without a word."""
+    script = (
+        "import sys, time; from pathlib import Path\n"
+        "from depthpde.sweeps.clusters import ray_head\n"
+        "ray_head.PATIENCE, ray_head.LAST, ray_head.ASK = 0.1, 1.0, 0.02\n"
+        "watch = ray_head.HeadWatch('127.0.0.1:1', Path('r')); time.sleep(0.9)\n"
+        "try: watch.check()\n"
+        "except ConnectionError as error:\n"
+        "    time.sleep(0.5); print('error:', error, file=sys.stderr, flush=True); time.sleep(30)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=20
+    )
+    assert done.returncode == 1
+    assert done.stderr.count("error: the head of the Ray cluster at 127.0.0.1:1") == 1

@@ -33,7 +33,7 @@ class HeadWatch:
         host, _, port = address.rpartition(":")
         self.address, self.results = (host.strip("[]"), int(port)), results
         self._answered = time.monotonic()
-        self._told = False
+        self._raised: float | None = None
         self._closed = threading.Event()
         threading.Thread(target=self._ask, daemon=True).start()
 
@@ -44,7 +44,7 @@ class HeadWatch:
     def check(self) -> None:
         """Raise where the head is gone."""
         if self.silent():
-            self._told = True
+            self._raised = time.monotonic()
             raise ConnectionError(self._sentence())
 
     def close(self) -> None:
@@ -57,12 +57,14 @@ class HeadWatch:
                 socket.create_connection(self.address, timeout=ASK).close()
                 self._answered = time.monotonic()
             except OSError:
-                if time.monotonic() - self._answered > PATIENCE + LAST:
+                # Who was told only now, by `check`, has as long to say so and to leave.
+                since = self._raised or self._answered + PATIENCE
+                if time.monotonic() - since > LAST:
                     self._end()
 
     def _end(self) -> None:
         """End this process: the main thread is inside a call of Ray that will not return."""
-        if not self._told:
+        if self._raised is None:
             print(f"error: {self._sentence()}", file=sys.stderr, flush=True)
         os._exit(1)
 
