@@ -1,5 +1,7 @@
 """Anybody's module is trained as ours are, from seeds that two models share."""
 
+import signal
+
 import pytest
 import torch
 from torch import nn
@@ -61,3 +63,47 @@ def test_an_output_with_logits_is_read_and_another_width_refused():
     assert AnyModule(HuggingFaceLike(), 2)(torch.zeros(1, 2).long()).shape == (1, 2)
     with pytest.raises(ValueError, match="3 classes"):
         AnyModule(HuggingFaceLike(), 3)(torch.zeros(1, 2).long())
+
+
+class Reckless(Net):
+    """Its loss is out of every bound."""
+
+    def forward(self, x):
+        return 1e6 * super().forward(x)
+
+
+def test_a_module_that_diverges_counts_as_the_largest_class(task, tmp_path):
+    """It counted by the weights that it had kept."""
+    small = {"seeds": 2, "training": {"updates": 2}, "out": tmp_path}
+    variants = {"plain": Net, "reckless": Reckless}
+    found = dp.compare(task, variants, **small)
+    shares = dp.load(task, "test", out=tmp_path / "tasks").labels
+    assert found.entrants[1].scores == {
+        seed: 100.0 * max(shares.mean(), 1 - shares.mean()) for seed in (0, 1)
+    }
+    assert found.diverged() == ["reckless: 2 runs diverged, counted as the largest class"]
+    by_loss = dp.compare(task, variants, endpoint="loss", **small)
+    assert by_loss.entrants[1].scores == {}
+    with pytest.raises(ValueError, match=r"'reckless' must have .* got 2 finished, 2 of them"):
+        dp.compare(task, dict(reversed(variants.items())), endpoint="loss", **small)
+
+
+def test_ctrl_c_ends_a_comparison_of_functions(task, tmp_path):
+    """What was trained half had been scored, and the next model was begun."""
+    made = []
+
+    class Slow(Net):
+        def forward(self, x):
+            if self.training:
+                signal.raise_signal(signal.SIGINT)
+            return super().forward(x)
+
+    def slow():
+        made.append(1)
+        return Slow()
+
+    with pytest.raises(KeyboardInterrupt, match="'slow' was cut off at update 1"):
+        dp.compare(
+            task, {"slow": slow, "plain": Net}, seeds=2, training={"updates": 9}, out=tmp_path
+        )
+    assert made == [1]

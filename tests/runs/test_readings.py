@@ -146,6 +146,21 @@ def test_taps_are_put_two_pixels_apart():
     assert after[1::2].eq(0).all()
 
 
+@pytest.mark.parametrize(
+    ("task", "place", "words"),
+    [
+        ("text-mini", "text", "without learned positions"),
+        ("mnist-mini", "mnist/400", "a length for sequences alone"),
+        ("listops-mini", "nonsense", "nonsense"),
+    ],
+)
+def test_what_could_not_be_read_in_the_end_is_not_trained(task, place, words, tmp_path):
+    asked = replace(dp.build_run(task, settings=TINY), transfer=(place,))
+    with pytest.raises(ValueError, match=words):
+        dp.execute(asked, tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
 def test_what_cannot_be_carried_over_is_refused():
     learned = dp.build_run("mnist-mini", settings=TINY)
     with pytest.raises(ValueError, match="without learned positions"):

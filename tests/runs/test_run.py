@@ -12,6 +12,7 @@ from depthpde.models.config import ModelConfig
 from depthpde.models.language import LanguageModel
 from depthpde.models.vision import VisionTransformer
 from depthpde.runs.run import RunConfig
+from depthpde.runs.settings import build_run
 from depthpde.simulator.config import SimulatorConfig
 from depthpde.simulator.learned import Simulator
 from depthpde.training.config import TrainingConfig
@@ -141,3 +142,17 @@ def test_one_thread_is_the_default_and_changes_no_name_and_two_are_another_run(r
     assert replace(run, threads=2).id != run.id
     with pytest.raises(ValueError, match=r"threads.*0"):
         replace(run, threads=0)
+
+
+@pytest.mark.parametrize("name", ["examples", "corruption", "shuffles"])
+def test_a_reading_that_a_task_cannot_have_is_refused_before_it_is_trained(name):
+    """It was found out when the training had ended."""
+    with pytest.raises(ValueError, match=f"`{name}` must be of a sequence .* a pair task"):
+        build_run("retrieval-mini", settings={name: 8 if name == "examples" else [1]})
+
+
+def test_windows_are_refused_where_the_weights_of_attention_are_formed():
+    placed = {"position": "in_attention", "option": "weights"}
+    settings = {"model.positions": [placed], "windows": [4]}
+    with pytest.raises(ValueError, match="`windows` must be left out where something is placed"):
+        build_run("listops-mini", settings=settings)

@@ -52,8 +52,14 @@ def test_learned_ratios_are_called_by_their_place(results: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("grid", ["placement", "placement.tuning"])
-def test_a_failed_run_of_a_stage_is_tried_again_by_its_experiment(results: Path, grid: str) -> None:
+@pytest.mark.parametrize(
+    ("grid", "known"),
+    [("placement", "placement"), ("placement.tuning", "placement"), ("my-own", "FILE.yaml")],
+)
+def test_a_failed_run_is_tried_again_by_what_asked_for_it(
+    results: Path, grid: str, known: str
+) -> None:
+    """A stage by its experiment, a grid of one's own by its file: no name starts that."""
     path = results / "grids" / "placement.json"
     first = json.loads(path.read_text())
     path.unlink()
@@ -62,4 +68,4 @@ def test_a_failed_run_of_a_stage_is_tried_again_by_its_experiment(results: Path,
     folder = results / "runs" / run
     (folder / RESULT).unlink()
     (folder / "status.json").write_text(json.dumps({"state": "failed", "error": "no room"}))
-    assert view_of(results, run).retry == "depthpde sweep placement --out results --retry-failed"
+    assert view_of(results, run).retry == f"depthpde sweep {known} --out results --retry-failed"

@@ -56,12 +56,8 @@ def recorded(evidence: Evidence, endpoint: Endpoint) -> list[Entrant]:
         results = [run.result or {} for run in runs.values()]
         known = scores.get(variant, {}).get(task, {})
         broken = sum(map(broke, runs.values()))
-        if variant == evidence.baseline and not known:
-            raise ValueError(
-                f"{variant!r} must have a finished run with a test {endpoint.value}, got "
-                f"{len(runs)} finished, {broken} of them diverged; train it more gently, or name "
-                "another variant first"
-            )
+        if variant == evidence.baseline:
+            check_first(variant, known, endpoint, finished=len(runs), diverged=broken)
         if not runs:
             continue
         found.append(
@@ -78,6 +74,26 @@ def recorded(evidence: Evidence, endpoint: Endpoint) -> list[Entrant]:
             )
         )
     return found
+
+
+def check_first(
+    label: str, scores: Mapping[int, float], endpoint: Endpoint, *, finished: int, diverged: int
+) -> None:
+    """Refuse a first variant without any score: there is nothing to compare with.
+
+    Args:
+        label: Its name.
+        scores: Seed → what it reached.
+        endpoint: What is compared.
+        finished: Its runs.
+        diverged: Those of them that broke.
+    """
+    if not scores:
+        raise ValueError(
+            f"{label!r} must have a finished run with a test {endpoint.value}, got {finished} "
+            f"finished, {diverged} of them diverged; train it more gently, or name another variant "
+            "first"
+        )
 
 
 def place_of(name: str) -> str:

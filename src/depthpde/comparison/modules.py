@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,17 +12,20 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from depthpde.comparison.entrant import Entrant
-from depthpde.data.catalog import load
+from depthpde.comparison.entrant import Entrant, check_first
+from depthpde.data.catalog import folder_of, load
+from depthpde.data.reader import Split
 from depthpde.data.task import Task
 from depthpde.layers.ratio import BoundedRatio
 from depthpde.records.learning_curves import join
 from depthpde.records.run_model import VariantRole
 from depthpde.records.scores import Endpoint
+from depthpde.records.trivial_lines import largest_class
+from depthpde.runs.execute import trivial_lines
 from depthpde.seeds import derive
 from depthpde.training.config import TrainingConfig
 from depthpde.training.evaluate import evaluate
-from depthpde.training.history import History
+from depthpde.training.history import History, Status
 from depthpde.training.loop import train
 
 Factory = Callable[[], nn.Module]
@@ -83,7 +87,8 @@ def trained(
     """Train what every factory makes from every seed, seed by seed.
 
     torch's random stream is set to the seed before a factory is called, so that two models that are
-    built in the same order start from the same numbers.
+    built in the same order start from the same numbers. A model that diverges counts as the largest
+    class, whatever weights it kept; it has no loss.
 
     Args:
         task: Prepared already.
@@ -95,26 +100,37 @@ def trained(
         log: Called with every end.
     """
     splits = {name: load(task, name, out=prepared) for name in ("train", "validation", "test")}
+    largest = largest_class(trivial_lines(folder_of(task.stored_as, prepared)))
     scores: dict[str, dict[int, float]] = {label: {} for label in factories}
     curves: dict[str, list[list[tuple[int, float]]]] = {label: [] for label in factories}
     models: dict[str, nn.Module] = {}
     seconds: dict[str, float] = dict.fromkeys(factories, 0.0)
     ratios: dict[str, dict[str, list[float]]] = {label: {} for label in factories}
+    diverged = dict.fromkeys(factories, 0)
     for seed in seeds:
         for label, factory in factories.items():
             model = _make(label, factory, seed, task)
             history = train(
                 model, splits["train"], replace(config, seed=seed), validation=splits["validation"]
             )
-            reached = evaluate(model, splits["test"])
-            scores[label][seed] = getattr(reached, endpoint.value)
+            if not history.finished:
+                raise KeyboardInterrupt(
+                    f"{label!r} was cut off at update {history.update}; models that come from "
+                    "functions are kept nowhere, so the same call starts again"
+                )
+            reached = _reached(model, splits["test"], history, endpoint, largest)
+            diverged[label] += history.status is Status.DIVERGED
+            if reached is not None:
+                scores[label][seed] = reached
             curves[label].append(_curve(history, endpoint))
             seconds[label] += history.seconds / len(seeds)
             models[label] = model
             for name, values in _ratios(model).items():
                 ratios[label].setdefault(name, []).extend(values)
-            log(f"{label} · seed {seed}: {endpoint.value} {scores[label][seed]:.4g}")
+            said = "none" if reached is None else f"{reached:.4g}"
+            log(f"{label} · seed {seed}: {history.status}, {endpoint.value} {said}")
     first = next(iter(factories))
+    check_first(first, scores[first], endpoint, finished=len(seeds), diverged=diverged[first])
     return [
         Entrant(
             label=label,
@@ -124,9 +140,20 @@ def trained(
             parameters=sum(each.numel() for each in models[label].parameters()),
             seconds=seconds[label],
             ratios=ratios[label],
+            diverged=diverged[label],
         )
         for label in factories
     ]
+
+
+def _reached(
+    model: nn.Module, test: Split, history: History, endpoint: Endpoint, largest: float | None
+) -> float | None:
+    """Return what counts for a trained model; None where nothing does."""
+    if history.status is Status.DIVERGED:
+        return largest if endpoint is Endpoint.ACCURACY else None
+    value = float(getattr(evaluate(model, test), endpoint.value))
+    return value if math.isfinite(value) else None
 
 
 def _role(first: bool, ratios: Mapping[str, list[float]]) -> VariantRole:

@@ -20,14 +20,12 @@ from depthpde.records.statistics.stratified import (
     paired,
     shared_pairs,
 )
-from depthpde.records.trivial_lines import with_probes
+from depthpde.records.trivial_lines import largest_class, with_probes
 
 Cell = tuple[str, str]
 """Task and variant."""
 SEEDS = 6
 """What is said of an average over tasks wants this many pairs on every one of them."""
-LARGEST_CLASS = ("majority", "commonest byte")
-"""What the largest class is called among the trivial lines of a task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,8 +203,8 @@ def score(record: Record) -> float | None:
     """
     trivial = (record.result or {}).get("trivial")
     known = trivial if broke(record) and isinstance(trivial, Mapping) else {}
-    largest = (float(known[name]) for name in LARGEST_CLASS if name in known)
-    return next(largest, _accuracy(record))
+    largest = largest_class(known)
+    return _accuracy(record) if largest is None else largest
 
 
 def broke(record: Record) -> bool:

@@ -17,6 +17,17 @@ PROBES: Mapping[str, Mapping[str, float]] = {
     "pathfinder-mini": {"linear probe of the pixels": 56.25},
 }
 """Task → name → test accuracy in percent."""
+LARGEST_CLASS = ("majority", "commonest byte")
+"""What the largest class is called among the trivial lines of a task."""
+
+
+def largest_class(trivial: Mapping[str, float]) -> float | None:
+    """Return what one label for all examples reaches, in percent; None where it is not known.
+
+    Args:
+        trivial: What needs no reading: name → percent.
+    """
+    return next((float(trivial[name]) for name in LARGEST_CLASS if name in trivial), None)
 
 
 def with_probes(task: str, lines: Mapping[str, float]) -> dict[str, float]:

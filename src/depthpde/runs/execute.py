@@ -48,7 +48,7 @@ from depthpde.runs.environment import describe_environment, remember_environment
 from depthpde.runs.examine import examine
 from depthpde.runs.failure import terminable
 from depthpde.runs.heartbeat import Heartbeat
-from depthpde.runs.readings import OpenTest, read_again
+from depthpde.runs.readings import OpenTest, check_readings, read_again
 from depthpde.runs.run import RunConfig
 from depthpde.runs.stages import CHECKPOINTS, StageCallback, run_stages
 from depthpde.threads import threads
@@ -93,6 +93,7 @@ def execute(
         callback: Called at the start of every stage; returns the callback of its updates.
         log: Called with anything unusual, one line at a time.
     """
+    check_readings(run)
     folder = run_folder(results, run.id)
     folder.mkdir(parents=True, exist_ok=True)
     with _lock(folder):

@@ -28,6 +28,7 @@ from depthpde.layers.embedding import Encoding
 from depthpde.layers.interaction import Attention
 from depthpde.layers.registry import LayerConfig, LayerKind, read_layer
 from depthpde.models.classifier import Classifier
+from depthpde.models.config import ModelConfig
 from depthpde.runs.corruption import corrupt, some_examples
 from depthpde.runs.run import RunConfig
 from depthpde.training.evaluate import evaluate
@@ -62,10 +63,8 @@ def read_again(
             note("windowed", str(window), model, split)
     for block in run.shuffles or ():
         note("shuffled", str(block), model, shuffle_blocks(split, block))
-    for place in run.transfer or ():
+    for place in _places(run):
         name, length = read_place(place)
-        if find_task(name, None).family != run.about.family:
-            continue
         other = open_test(name)
         if length is not None:
             other = cut(other, length)
@@ -74,6 +73,23 @@ def read_again(
         device = next(model.parameters()).device
         note("transferred", place, carried(model, run, place).to(device), other)
     return found
+
+
+def check_readings(run: RunConfig) -> None:
+    """Refuse, before anything is trained, a reading that the trained model could not have.
+
+    Args:
+        run: What it asks for.
+    """
+    for place in _places(run):
+        _elsewhere(run, place)
+
+
+def _places(run: RunConfig) -> Iterator[str]:
+    """Yield the places of `transfer` that are of the run's own family."""
+    for place in run.transfer or ():
+        if find_task(read_place(place)[0], None).family == run.about.family:
+            yield place
 
 
 @contextmanager
@@ -124,16 +140,20 @@ def shuffle_blocks(split: Split, size: int, *, seed: int = 0) -> Split:
 
 def cut(split: Split, length: int) -> Split:
     """Return a split whose examples end after so many symbols."""
-    if split.kind is not TaskKind.SEQUENCE:
-        raise ValueError(
-            f"`transfer` must name a length for sequences alone, got a {split.kind} task; name the "
-            "task alone"
-        )
+    _check_cut(split.kind)
     starts, ends = split.offsets[:-1], split.offsets[1:]
     ends = np.minimum(ends, starts + length)
     tokens = np.concatenate([split.tokens[a:b] for a, b in zip(starts, ends, strict=True)])
     offsets = np.concatenate(([0], np.cumsum(ends - starts)))
     return replace(split, tokens=tokens, offsets=offsets, length=min(length, split.length))
+
+
+def _check_cut(kind: TaskKind) -> None:
+    if kind is not TaskKind.SEQUENCE:
+        raise ValueError(
+            f"`transfer` must name a length for sequences alone, got a {kind} task; name the task "
+            "alone"
+        )
 
 
 def read_place(place: str) -> tuple[str, int | None]:
@@ -158,20 +178,7 @@ def carried(model: nn.Module, run: RunConfig, place: str) -> nn.Module:
         run: How it was made.
         place: ``TASK`` or ``TASK/LENGTH``.
     """
-    name, length = read_place(place)
-    task = resolved(find_task(name, None), run.protocol)[0]
-    if length is not None:
-        task = replace(task, length=min(length, task.length))
-    if run.model.encoding is Encoding.LEARNED or run.about.kind not in _CARRIED:
-        raise ValueError(
-            "`transfer` must be of a sequence or an image model without learned positions, got "
-            f"{run.model.encoding!s} ones on a {run.about.kind} task; use encoding='none' or "
-            "'rotary'"
-        )
-    factor = _factor(run, task)
-    config = replace(run.model, length=None, grid=None)
-    if factor > 1 and run.model.placements:
-        config = replace(config, layer=_finer(read_layer(config.layer), factor))
+    task, config, factor = _elsewhere(run, place)
     built = Classifier(config.fit(task))
     wanted = built.state_dict()
     state = {
@@ -183,6 +190,26 @@ def carried(model: nn.Module, run: RunConfig, place: str) -> nn.Module:
 
 
 _CARRIED = (TaskKind.SEQUENCE, TaskKind.IMAGE)
+
+
+def _elsewhere(run: RunConfig, place: str) -> tuple[Task, ModelConfig, int]:
+    """Return the other task, the model's config there, and how much finer it is."""
+    name, length = read_place(place)
+    task = resolved(find_task(name, None), run.protocol)[0]
+    if length is not None:
+        _check_cut(task.kind)
+        task = replace(task, length=min(length, task.length))
+    if run.model.encoding is Encoding.LEARNED or run.about.kind not in _CARRIED:
+        raise ValueError(
+            "`transfer` must be of a sequence or an image model without learned positions, got "
+            f"{run.model.encoding!s} ones on a {run.about.kind} task; use encoding='none' or "
+            "'rotary'"
+        )
+    factor = _factor(run, task)
+    config = replace(run.model, length=None, grid=None)
+    if factor > 1 and run.model.placements:
+        config = replace(config, layer=_finer(read_layer(config.layer), factor))
+    return task, config, factor
 
 
 def _factor(run: RunConfig, task: Task) -> int:

@@ -21,6 +21,7 @@ from depthpde.layers.registry import LayerKind
 from depthpde.models.classifier import Classifier
 from depthpde.models.config import ModelConfig
 from depthpde.models.language import LanguageModel
+from depthpde.models.position import Option
 from depthpde.models.vision import VisionTransformer
 from depthpde.seeds import generator
 from depthpde.simulator.config import SimulatorConfig
@@ -91,10 +92,21 @@ class RunConfig(Settings):
                 "`pretraining` must be left out for language tasks and patch inputs, got "
                 f"{self.task} with {self.model.input} input"
             )
+        for name in ("examples", "corruption", "shuffles"):
+            if getattr(self, name) and self.about.kind not in (TaskKind.SEQUENCE, TaskKind.IMAGE):
+                raise ValueError(
+                    f"`{name}` must be of a sequence or an image task, got {self.task}, a "
+                    f"{self.about.kind} task; leave out the one or the other"
+                )
         if self.windows and self.model.interaction is not None:
             raise ValueError(
                 "`windows` must be left out where nothing attends, got interaction "
                 f"{str(self.model.interaction)!r}; they limit attention"
+            )
+        if self.windows and any(each.option is Option.WEIGHTS for each in self.model.placements):
+            raise ValueError(
+                "`windows` must be left out where something is placed on the weights of attention, "
+                f"got option {Option.WEIGHTS.value!r}; they limit attention that forms none"
             )
         if self.pretraining is not None and self.simulator is not None:
             raise ValueError("`pretraining` must be left out for a simulator; it trains as a whole")

@@ -149,9 +149,8 @@ def _check_reading(endpoint: str, label: str, run: RunConfig) -> None:
 def _can_be_read(run: RunConfig, name: str, level: str) -> bool:
     """Return whether a task has such a reading: see `depthpde.runs.readings`."""
     from depthpde.data.lookup import find_task
-    from depthpde.data.task import TaskKind
     from depthpde.runs.readings import read_place
 
     if name == "transferred":
         return find_task(read_place(level)[0], None).family == run.about.family
-    return name == "windowed" or run.about.kind in (TaskKind.SEQUENCE, TaskKind.IMAGE)
+    return True

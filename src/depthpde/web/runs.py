@@ -15,6 +15,7 @@ from depthpde.pages.formatting import (
     format_size,
     plain,
 )
+from depthpde.papers.registry import EXPERIMENTS
 from depthpde.records.index.entry import Snapshot
 from depthpde.records.index.index import Index
 from depthpde.records.protocols.steps import stage_of
@@ -160,7 +161,8 @@ def _retry(snapshot: Snapshot, record: Record) -> str:
     if not grid:
         return f"depthpde train {shlex.quote(record.task)} … --out {results}"
     name = (stage_of(grid) or (grid,))[0]
-    return f"depthpde sweep {shlex.quote(name)} --out {results} --retry-failed"
+    known = shlex.quote(name) if name in EXPERIMENTS else "FILE.yaml"
+    return f"depthpde sweep {known} --out {results} --retry-failed"
 
 
 def _environment(environment: Mapping[str, Any]) -> Facts:
