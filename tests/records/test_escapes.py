@@ -46,6 +46,20 @@ def test_a_run_without_a_result_has_no_time(gathered):
     assert run_escape(replace(run, result=None), LEARNED_AT_ONCE[TASK]) is None
 
 
+@pytest.mark.parametrize("points", [0, 3])
+def test_a_run_that_diverged_on_its_plateau_stays_there_to_the_end(gathered, points, monkeypatch):
+    """It was left out, or counted only up to where it broke: what breaks was missing."""
+    run = gathered["placement"].runs[TASK, "baseline"][0]
+    broken = replace(run, result=dict(run.result) | {"status": "diverged"})
+    monkeypatch.setattr(type(run), "points", lambda self: points_of(points))
+    found = run_escape(broken, LEARNED_AT_ONCE[TASK])
+    assert (found.update, found.escaped) == (run.config["training"]["updates"], False)
+
+
+def points_of(count):
+    return [{"update": 10 * (k + 1), "accuracy": 50.0} for k in range(count)]
+
+
 @pytest.mark.parametrize(
     ("accuracy", "examples", "points"),
     [(37, 2000, 1.08), (65, 25_000, 0.30), (42, 10_000, 0.49), (72, 20_000, 0.32)],

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from depthpde.errors import check_positive, check_range
-from depthpde.records.record import Record
+from depthpde.records.record import Record, State
 from depthpde.records.statistics.interval import Interval, IntervalMethod
 from depthpde.records.statistics.survival import EscapeTime, escape_time
 
@@ -90,6 +90,9 @@ def escape_rate(
 def run_escape(record: Record, line: float) -> EscapeTime | None:
     """Return when one finished run left its plateau; None without a result or a readable curve.
 
+    A run that diverged on its plateau never leaves it, so it counts as having stayed to the end: a
+    test that stopped counting it where it broke would leave out what breaks.
+
     Args:
         record: The run.
         line: The plateau, in percent.
@@ -103,8 +106,14 @@ def _run_escape(record: Record, line: float) -> EscapeTime | None:
         curve = [(int(each["update"]), float(each["accuracy"])) for each in points]
         training = record.config.get("training") or {}
         examples = int(training.get("batch_size", 0)) * int(training.get("log_every", 0))
+        updates = int(training.get("updates", 0))
     except (ValueError, KeyError, TypeError, OSError):  # the page lists what is broken
         return None
-    if not curve or not examples:
+    broken = record.state is State.DIVERGED
+    if not examples or not (curve or broken):
         return None
-    return escape_time(curve, line, examples=examples, final=record.accuracy)
+    final = None if broken else record.accuracy
+    found = escape_time(curve, line, examples=examples, final=final) if curve else None
+    if broken and (found is None or not found.escaped):
+        return EscapeTime(updates, escaped=False)
+    return found
