@@ -8,9 +8,12 @@ import pytest
 
 from depthpde.papers.ablation.by_depth import (
     ATTENTION,
+    CENTRED,
     COSINE,
     GRADIENT,
     LIKE,
+    MEASURES,
+    TOKENS,
     TRAINING,
     depth_table,
     layer_tables,
@@ -43,7 +46,8 @@ def test_attention_moves_less_and_less_where_residuals_are_missing(committed):
 
 
 def test_both_systems_have_cosines_and_gradients_at_every_depth(committed):
-    for title, measure in ((COSINE, "drift.cosine"), (GRADIENT, "gradient.stream")):
+    for title in (COSINE, CENTRED, TOKENS, GRADIENT):
+        measure = MEASURES[title]
         rows = {r["variant"]: r for r in depth_table(committed, title)}
         assert len(rows) == 8
         for variant, row in rows.items():
@@ -56,7 +60,7 @@ def test_both_systems_have_cosines_and_gradients_at_every_depth(committed):
 
 def test_every_table_has_its_rows(committed):
     tables = layer_tables(committed)
-    assert list(tables) == [COSINE, GRADIENT, ATTENTION, TRAINING, LIKE]
+    assert list(tables) == [COSINE, CENTRED, TOKENS, GRADIENT, ATTENTION, TRAINING, LIKE]
     assert [row["both systems with"] for row in tables[LIKE]] == list(STABILIZERS)
     assert {row["pairs"] for row in tables[LIKE]} == {"18"}
 

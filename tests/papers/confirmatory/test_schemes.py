@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from depthpde.papers.ablation.by_depth import COSINE, TRAINING
+from depthpde.papers.ablation.by_depth import CENTRED, COSINE, TRAINING
 from depthpde.papers.ablation.signs import sign_scores
 from depthpde.papers.ablation.variants import BOTH, NO_NORM, NO_RESIDUAL, SIMULATOR, label
 from depthpde.papers.confirmatory.schemes import EXPERIMENT, PROTOCOL, SCHEMES, TASKS, VARIANTS
@@ -67,4 +67,4 @@ def test_the_last_sign_compares_growth_near_the_equation_with_growth_by_the_bloc
         mean = np.mean([np.mean([ours[t][s] - theirs[t][s] for s in ours[t]]) for t in TASKS])
         assert claim.effect == pytest.approx(mean)
     assert [row["variant"] for row in found.tables[TRAINING]] == list(names)
-    assert len(found.tables[COSINE]) == len(names)
+    assert len(found.tables[COSINE]) == len(found.tables[CENTRED]) == len(names)

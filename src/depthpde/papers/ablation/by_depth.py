@@ -1,6 +1,7 @@
 """What paper B reads layer by layer, from the records of trained runs alone.
 
-cosine to the input · gradient of the stream · attention from block to block     by depth
+cosine to the input, plain and centred · cosine between tokens                   by depth
+gradient of the stream · attention from block to block                           by depth
 largest gradient norm, divergences                                               by variant
 Cohen's κ of the answers of Transformer and simulator, both lacking the same     by stabilizer
 """
@@ -21,11 +22,20 @@ from depthpde.records.statistics.paired import mean
 
 ATTENTION = "attention from block to block, mean KL in nats"
 COSINE = "cosine to the input, by depth"
+CENTRED = "centred cosine to the input, by depth"
+TOKENS = "cosine between tokens, by depth"
 GRADIENT = "gradient of the stream, by depth"
 LIKE = "answers of Transformer and simulator alike, both lacking the same (Cohen's κ)"
 TRAINING = "in training"
-MEASURES = {COSINE: "drift.cosine", GRADIENT: "gradient.stream", ATTENTION: "attention.step_kl"}
-"""Title of a table → what a probe calls the measure."""
+MEASURES = {
+    COSINE: "drift.cosine",
+    CENTRED: "drift.centred_cosine",
+    TOKENS: "rank.token_cosine",
+    GRADIENT: "gradient.stream",
+    ATTENTION: "attention.step_kl",
+}
+"""Title of a table → what a probe calls the measure. What all tokens share hides in a plain cosine
+what is left of each, so that the centred one stands beside it."""
 
 
 def layer_tables(evidence: Evidence) -> dict[str, Rows]:

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from depthpde.papers.ablation.by_depth import COSINE, TRAINING, depth_table, training_table
+from depthpde.papers.ablation.by_depth import CENTRED, COSINE, TRAINING, depth_table, training_table
 from depthpde.papers.ablation.variants import BOTH, NO_NORM, NO_RESIDUAL, STABILIZERS
 from depthpde.papers.confirmatory.conclusion import by_protocol
 from depthpde.papers.experiment import SIX_SEEDS, Experiment
@@ -129,7 +129,8 @@ PROTOCOL = StudyProtocol(
 
 
 def _tables(evidence: Evidence) -> dict[str, list[dict[str, str]]]:
-    return {TRAINING: training_table(evidence), COSINE: depth_table(evidence, COSINE)}
+    tables = {title: depth_table(evidence, title) for title in (COSINE, CENTRED)}
+    return {TRAINING: training_table(evidence), **tables}
 
 
 EXPERIMENT = Experiment(
