@@ -1,4 +1,5 @@
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -142,6 +143,15 @@ def test_tests_of_a_protocol_bear_the_marks_of_the_page_of_claims():
     assert "not reached by the order" not in first.text
     assert second.text.endswith("not reached by the order of tests")
     assert MARKS.keys() == set(Outcome)
+
+
+def test_a_small_effect_keeps_the_digits_that_tell_it():
+    """Cosines and decades ended as ±0.0 [±0.0, +0.1]."""
+    contrast = PlannedContrast(variant="twin", against="baseline", endpoint="accuracy")
+    protocol = replace(PROTOCOL, contrasts=(contrast,))
+    found = under(invented({"twin": 0.018}, name="made"), protocol)
+    (claim,) = judge(replace(found, protocol=protocol))
+    assert re.search(r"found [+−]0\.\d\d+ \[[+−]\d\.\d\d+, [+−]\d\.\d\d+\], n", claim.text)
 
 
 def loose(results):

@@ -1,6 +1,6 @@
 from depthpde.records.evidence import gather, over_all, placed_at
 from depthpde.records.results import read_results
-from depthpde.report.variant_section import write_variant_section
+from depthpde.report.variant_section import task_curves, write_variant_section
 from report import synthesis
 
 
@@ -45,3 +45,14 @@ def test_a_variant_without_runs_says_so_and_draws_nothing(results):
     found = article_of(read(results), "after_attention")
     assert found.summary == "no pair of runs to show yet"
     assert found.figures == {}
+
+
+def test_runs_that_were_validated_once_have_no_curve(tmp_path):
+    """Two ticks at the edge of an empty plane stood for one."""
+    synthesis.write_placement(tmp_path, tasks=["text-mini"], variants=["after_ffn"], seeds=2)
+    shown = {"after_ffn": "ours"}
+    assert "line-ours" in task_curves(read(tmp_path), "text-mini", shown)
+    for path in tmp_path.glob("runs/*/metrics.jsonl"):
+        *_, last = (line for line in path.read_text().splitlines() if "validation" in line)
+        path.write_text(last + "\n")
+    assert task_curves(read(tmp_path), "text-mini", shown) == ""

@@ -67,7 +67,11 @@ def write_grid_section(evidence: Evidence) -> GridSection:
         anchor=anchor("grid", evidence.name),
         verdict=judge(evidence),
         figures=_figures(compared, overall, single, at) | _survival(compared, shown),
-        curves={task: task_curves(compared, task, shown) for task in _begun(compared)},
+        curves={
+            task: drawn
+            for task in _begun(compared)
+            if (drawn := task_curves(compared, task, shown))
+        },
         depth=_depth(compared, shown),
         table=paired_table(evidence),
         cost=cost_table(evidence),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from depthpde.pages.formatting import counted, format_interval, format_p, plain, signed
 from depthpde.papers.protocol_table import awaited_look, tested_claims
 from depthpde.records.evidence import Evidence, lacking, over_all
-from depthpde.records.findings import JudgedClaim
+from depthpde.records.findings import JudgedClaim, spell_effect
 from depthpde.records.protocols.steps import STAGES, stage_of
 from depthpde.records.record import Record
 from depthpde.records.run_model import VariantRole
@@ -88,10 +88,8 @@ def judge(evidence: Evidence) -> list[Sentence]:
 def _tested(claim: JudgedClaim) -> Sentence:
     """Tell one test of a protocol: its verdict, what was claimed, and the number that decides."""
     grounds = f"“{claim.claim.rstrip('.')}”:"
-    if claim.effect is not None:
-        grounds += f" found {signed(claim.effect)}"
-    if claim.interval is not None:
-        grounds += " [{}, {}]".format(*map(signed, claim.interval))
+    if claim.effect is not None:  # cosines and decades are lost in one digit
+        grounds += f" found {spell_effect(claim).replace('-', '−')}"
     grounds += f", n\u00a0=\u00a0{claim.n}"
     if claim.closed_by:
         grounds += "; not reached by the order of tests"

@@ -126,6 +126,8 @@ def task_curves(
 ) -> str:
     """Draw the validation curves of some variants of a task, and its trivial lines.
 
+    Nothing, an empty string, where every run was validated once, at its end: that is no curve.
+
     Args:
         evidence: The runs.
         task: Which one.
@@ -139,6 +141,8 @@ def task_curves(
         course = validation_curve([run for _, run in sorted(runs.items())])
         if course.updates:
             lines.append(curve_line(variant, course, role))
+    if lines and all(len(each.x) < 2 for each in lines):
+        return ""
     return curves(
         lines,
         title=f"{task}: validation accuracy by update",

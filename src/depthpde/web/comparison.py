@@ -155,7 +155,8 @@ def draw_comparison(
 def draw_curves(evidence: Evidence) -> tuple[Markup, ...]:
     """Draw the validation curves of the first few variants on every task."""
     shown = {each: evidence.role(each).value for each in _drawn(evidence)}
-    return tuple(Markup(task_curves(evidence, task, shown)) for task in evidence.tasks)
+    drawn = (task_curves(evidence, task, shown) for task in evidence.tasks)
+    return tuple(Markup(each) for each in drawn if each)
 
 
 def _drawn(evidence: Evidence) -> list[str]:
