@@ -8,6 +8,7 @@ import torch
 
 import depthpde as dp
 from depthpde.data.reader import read_split
+from depthpde.data.task import TaskKind
 from depthpde.runs.readings import (
     carried,
     cut,
@@ -78,6 +79,33 @@ def test_blocks_stay_whole_and_change_their_places(listops):
     assert np.array_equal(shuffle_blocks(listops, 256).tokens, listops.tokens)
 
 
+@pytest.fixture
+def pairs(listops):
+    """Documents end to end, and pairs of their numbers."""
+    numbers, labels = np.array([[0, 1], [1, 2], [3, 3], [2, 4]]), np.array([0, 1, 1, 0])
+    return replace(cut(listops, 100), kind=TaskKind.PAIR, classes=2, pairs=numbers, labels=labels)
+
+
+def test_both_documents_of_a_pair_have_their_blocks_in_another_order(pairs):
+    shuffled = shuffle_blocks(pairs, 8)
+    assert np.array_equal(shuffled.pairs, pairs.pairs)
+    for document in range(5):
+        before, after = pairs.ids(document), shuffled.ids(document)
+        assert not np.array_equal(before, after)
+        assert np.array_equal(np.sort(before), np.sort(after))
+
+
+def test_a_pair_task_is_read_in_windows_and_in_shuffled_blocks(pairs):
+    run = dp.build_run("retrieval-mini", settings=TINY | {"windows": [2, 300], "shuffles": [8]})
+    model = run.build().eval()
+    found = read_again(model, pairs, run, _none)
+    assert {name: set(each) for name, each in found.items()} == {
+        "windowed": {"2", "300"},
+        "shuffled": {"8"},
+    }
+    assert found["windowed"]["300"] == pytest.approx(dp.evaluate(model, pairs).accuracy)
+
+
 def test_examples_are_cut_from_their_start(listops):
     short = cut(listops, 10)
     assert short.lengths().max() == 10
@@ -85,7 +113,9 @@ def test_examples_are_cut_from_their_start(listops):
 
 
 def test_other_kinds_of_tasks_are_refused(listops):
-    with pytest.raises(ValueError, match="`shuffles` must be of an image or a sequence task"):
+    with pytest.raises(
+        ValueError, match="`shuffles` must be of an image, a sequence or a pair task"
+    ):
         shuffle_blocks(replace(listops, kind="language"), 8)
     with pytest.raises(ValueError, match="a length for sequences alone"):
         cut(replace(listops, kind="image"), 8)

@@ -144,11 +144,18 @@ def test_one_thread_is_the_default_and_changes_no_name_and_two_are_another_run(r
         replace(run, threads=0)
 
 
-@pytest.mark.parametrize("name", ["examples", "corruption", "shuffles"])
-def test_a_reading_that_a_task_cannot_have_is_refused_before_it_is_trained(name):
+@pytest.mark.parametrize(
+    ("name", "task", "kind"),
+    [
+        ("examples", "retrieval-mini", "pair"),
+        ("corruption", "retrieval-mini", "pair"),
+        ("shuffles", "wikitext2-mini", "language"),
+    ],
+)
+def test_a_reading_that_a_task_cannot_have_is_refused_before_it_is_trained(name, task, kind):
     """It was found out when the training had ended."""
-    with pytest.raises(ValueError, match=f"`{name}` must be of a sequence .* a pair task"):
-        build_run("retrieval-mini", settings={name: 8 if name == "examples" else [1]})
+    with pytest.raises(ValueError, match=f"`{name}` must be of sequence .* a {kind} task"):
+        build_run(task, settings={name: 8 if name == "examples" else [1]})
 
 
 def test_windows_are_refused_where_the_weights_of_attention_are_formed():

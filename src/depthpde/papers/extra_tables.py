@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 
 from depthpde.pages.formatting import format_interval, plain, short_tasks, signed
 from depthpde.records.contrasts import contrast, difference, differences_of
+from depthpde.records.escapes import LEARNED_AT_ONCE
 from depthpde.records.evidence import Evidence, in_mean
 from depthpde.records.learned_filters import BANDS, learned_ratios, learned_weights, start_and_bound
 from depthpde.records.probes import measured_bands
 from depthpde.records.record import Record
 from depthpde.records.run_model import placements
-from depthpde.records.scores import scores_of
+from depthpde.records.scores import Scores, scores_of
 from depthpde.records.statistics.combination import combined_interval, combined_mean
 from depthpde.records.statistics.paired import mean
 
@@ -36,19 +37,32 @@ def difference_table(evidence: Evidence, head: str, pairs: Mapping[str, tuple[st
         head: What the rows differ in.
         pairs: Name of a row → variant, and what it is compared with.
     """
-    rows: Rows = []
     scores, short = scores_of(evidence), short_tasks(evidence.tasks)
-    for name, pair in pairs.items():
-        if not all(each in scores for each in pair):
-            continue
-        values = differences_of(contrast(scores, difference(*pair)))
-        if values:
-            mean_of = (
-                f"{signed(combined_mean(values))} {format_interval(combined_interval(values))}"
-            )
-            by_task = {short[task]: signed(mean(each)) for task, each in values.items()}
-            rows.append({head: name} | by_task | {"mean Δ [95 %]": mean_of})
-    return rows
+    found = {name: difference_row(scores, short, pair) for name, pair in pairs.items()}
+    return [{head: name} | row for name, row in found.items() if row]
+
+
+def difference_row(
+    scores: Scores, short: Mapping[str, str], pair: tuple[str, str]
+) -> dict[str, str]:
+    """Spell the difference of two variants: by task, and its mean with its interval.
+
+    A task that is learned at once or not yet has a difference and no part in the mean. Nothing is
+    spelt where the two share no run.
+
+    Args:
+        scores: What every run reached.
+        short: Task → the head of its column.
+        pair: The variant, and what it is compared with.
+    """
+    if not all(each in scores for each in pair):
+        return {}
+    found = contrast(scores, difference(*pair))
+    by_task = {short[task]: signed(mean(each)) for task, each in differences_of(found).items()}
+    if inside := differences_of(found, without=LEARNED_AT_ONCE):
+        interval = format_interval(combined_interval(inside))
+        by_task["mean Δ [95 %]"] = f"{signed(combined_mean(inside))} {interval}"
+    return by_task
 
 
 def learned_values(evidence: Evidence) -> Rows:

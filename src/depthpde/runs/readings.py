@@ -119,16 +119,18 @@ def limited_attention(model: nn.Module, window: int) -> Iterator[None]:
 def shuffle_blocks(split: Split, size: int, *, seed: int = 0) -> Split:
     """Return a split whose examples have their blocks in another order, the same for every model.
 
+    Both documents of a pair are reordered, each by itself.
+
     Args:
-        split: Of an image or a sequence task.
+        split: Of an image, a sequence or a pair task.
         size: Symbols of a block; the last may be shorter.
         seed: Of the order.
     """
     check_positive("shuffles", size)
-    if split.kind not in (TaskKind.IMAGE, TaskKind.SEQUENCE):
+    if split.kind == TaskKind.LANGUAGE:
         raise ValueError(
-            f"`shuffles` must be of an image or a sequence task, got a {split.kind} task; leave "
-            "them out"
+            f"`shuffles` must be of an image, a sequence or a pair task, got a {split.kind} task; "
+            "leave them out"
         )
     random, stored = np.random.default_rng(seed), np.array(split.tokens)
     for start, end in zip(split.offsets[:-1], split.offsets[1:], strict=True):

@@ -29,6 +29,10 @@ from depthpde.simulator.learned import build_simulator
 from depthpde.training.config import TrainingConfig
 from depthpde.training.pretraining import PretrainingConfig
 
+_SINGLE = (TaskKind.SEQUENCE, TaskKind.IMAGE)
+_KINDS = {"examples": _SINGLE, "corruption": _SINGLE, "shuffles": (*_SINGLE, TaskKind.PAIR)}
+"""Setting → the kinds of tasks that can have it."""
+
 
 @dataclass(frozen=True, kw_only=True)  # no slots: what is computed once is kept in __dict__
 class RunConfig(Settings):
@@ -92,10 +96,10 @@ class RunConfig(Settings):
                 "`pretraining` must be left out for language tasks and patch inputs, got "
                 f"{self.task} with {self.model.input} input"
             )
-        for name in ("examples", "corruption", "shuffles"):
-            if getattr(self, name) and self.about.kind not in (TaskKind.SEQUENCE, TaskKind.IMAGE):
+        for name, kinds in _KINDS.items():
+            if getattr(self, name) and self.about.kind not in kinds:
                 raise ValueError(
-                    f"`{name}` must be of a sequence or an image task, got {self.task}, a "
+                    f"`{name}` must be of {' or '.join(kinds)} tasks, got {self.task}, a "
                     f"{self.about.kind} task; leave out the one or the other"
                 )
         if self.windows and self.model.interaction is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from depthpde.data.task import TaskKind
+from depthpde.data.tasks import TASKS
 from depthpde.papers.confirmatory.locality import BLOCKWISE, EXPERIMENT, NEAR, PROTOCOL
 from depthpde.records.protocols.endpoints import READINGS
 
@@ -15,3 +17,9 @@ def test_what_is_tested_is_read_by_every_run():
     for _, run in EXPERIMENT.plan(seeds=1).cells:
         assert int(window) in run.windows
         assert int(block) in run.shuffles
+
+
+def test_every_mini_task_with_one_answer_an_example_is_read():
+    kinds = (TaskKind.SEQUENCE, TaskKind.IMAGE, TaskKind.PAIR)
+    mini = {n for n, task in TASKS.items() if n.endswith("-mini") and task.kind in kinds}
+    assert set(EXPERIMENT.tasks("mini")) == mini

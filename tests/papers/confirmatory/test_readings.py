@@ -9,6 +9,7 @@ import pytest
 from depthpde.papers.confirmatory.readings import (
     TITLES,
     corrupted_scores,
+    gain_table,
     half_levels,
     reading_scores,
     reading_tables,
@@ -119,6 +120,31 @@ def test_levels_stand_by_their_numbers_and_those_that_a_run_lacks_are_left_out()
     whole = {0: runs[0]}
     (row,) = reading_tables(replace(found, runs={cell: whole}))[TITLES["transferred"]]
     assert row["level: accuracy"] == "text/512: 55.0 · text/1024: 53.0 · text/2048: 51.0"
+
+
+def test_a_gain_is_split_by_how_the_test_split_is_read():
+    """Windows 2 and 8 leave 1 and 4 of the points that wide gains; Pathfinder is in no mean."""
+    found = evidence({"wide": 5.0}, seeds=6, tasks=("text-mini", "pathfinder-mini"))
+    left = {"baseline": {"2": 20.0, "8": 30.0}, "wide": {"2": 21.0, "8": 34.0}}
+    runs = {
+        (task, variant): {
+            seed: replace(
+                run,
+                result=dict(run.result)
+                | {"windowed": left[variant]}
+                | ({"windowed": {"2": 0.0, "8": 0.0}} if task == "pathfinder-mini" else {}),
+            )
+            for seed, run in each.items()
+        }
+        for (task, variant), each in found.runs.items()
+    }
+    names = {"windowed": "window of {}", "shuffled": "blocks of {}"}
+    rows = gain_table(replace(found, runs=runs), ("wide", "baseline"), names)
+    assert [row["test split"] for row in rows] == ["as trained", "window of 8", "window of 2"]
+    assert [row["Text"] for row in rows[1:]] == ["+4.0", "+1.0"]
+    assert [row["Pathf."] for row in rows[1:]] == ["±0.0", "±0.0"]
+    assert rows[1]["mean Δ [95 %]"].startswith("+4.0 [")
+    assert gain_table(found, ("no such", "baseline"), names) == []
 
 
 def test_runs_that_were_read_once_have_no_table():

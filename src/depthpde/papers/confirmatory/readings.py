@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from depthpde.pages.formatting import plain, short_tasks
-from depthpde.papers.extra_tables import Rows
+from depthpde.papers.extra_tables import Rows, difference_row
 from depthpde.records.evidence import Evidence, broke, score, trivial
 from depthpde.records.record import Record
-from depthpde.records.scores import Scores
+from depthpde.records.scores import Scores, scores_of
 from depthpde.records.statistics.paired import mean
 
 NOISE = "corrupted"
@@ -81,6 +81,27 @@ def reading_tables(evidence: Evidence) -> dict[str, Rows]:
     """
     tables = {title: _table(evidence, name) for name, title in TITLES.items()}
     return {title: rows for title, rows in tables.items() if rows}
+
+
+def gain_table(evidence: Evidence, pair: tuple[str, str], names: Mapping[str, str]) -> Rows:
+    """Split a gain by how the test split is read: as trained, then at every level of every reading.
+
+    What is left of a difference in a small window, or with small blocks in another order, is local.
+
+    Args:
+        evidence: Finished runs.
+        pair: The variant, and what it is compared with.
+        names: What a record calls a reading → how a level of it is named, such as
+            ``window of {}``; in their order, levels from the largest on.
+    """
+    short = short_tasks(evidence.tasks)
+    runs = [each for found in evidence.runs.values() for each in found.values()]
+    read: dict[str, Scores] = {"as trained": scores_of(evidence)}
+    for name, words in names.items():
+        for level in sorted(_levels(runs, name), key=_by_number, reverse=True):
+            read[words.format(level)] = reading_scores(evidence, name, (level,))
+    rows = {words: difference_row(scores, short, pair) for words, scores in read.items()}
+    return [{"test split": words} | row for words, row in rows.items() if row]
 
 
 def _table(evidence: Evidence, name: str) -> Rows:
