@@ -169,7 +169,8 @@ def test_a_file_may_carry_a_protocol(tmp_path):
         ({"study": STUDY, "seeds": [3]}, r"`seeds` must be left out beside `study`, got \[3\]"),
         ({"study": STUDY | {"name": "b"}}, "the grid's, 'width', got 'b'"),
         ({"study": 3}, "`study` must be a mapping, got 3"),
-        ({"study": STUDY | {"rate": 1}}, "did you mean 'rates'"),
+        ({"study": STUDY | {"rate": 1}}, "`study key`.*did you mean 'rates'"),
+        ({"training": {"update": 1}}, "`training key`.*did you mean 'updates'"),
         ({"study": STUDY | {"test_seeds": ["100", "101"]}}, "`test_seeds` must be a whole number"),
         # what is wrong with its tests: test_study_tests.py
         ({"study": STUDY, "variants": GRID["variants"]}, "grid.json.*leave updates.*got 10"),

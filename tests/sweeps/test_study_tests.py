@@ -46,6 +46,7 @@ def test_every_protocol_of_ours_can_be_decided(name):
         ({"contrasts": {"against": "baselin"}}, "did you mean 'baseline'"),
         ({"contrasts": {"beyond": ("placed", "third")}}, "contrasts.*got 'third'"),
         ({"gates": {"task": "text"}}, "gates.task.*got 'text'"),
+        ({"gates": {"least": 100.0}}, "gates.least.*must be below 100, got 100; .* percent"),
     ],
 )
 def test_what_a_protocol_names_is_in_its_plan(changes, words):

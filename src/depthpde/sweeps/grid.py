@@ -252,7 +252,7 @@ def bases(
         found[task] = replace(
             base,
             model=ModelConfig.from_dict(base.model.to_dict() | dict(model or {})),
-            training=TrainingConfig.from_dict(_trained(base, training or {})),
+            training=TrainingConfig.from_dict(_trained(base, training or {}), "training"),
         )
     return found
 

@@ -98,7 +98,7 @@ def _under_protocol(plan: Plan, values: Any, tasks: Sequence[str] | None) -> Pla
     given = {"name": plan.name, "question": plan.question} | _mapping("study", values)
     if given["name"] != plan.name:
         raise ValueError(f"`study.name` must be the grid's, {plan.name!r}, got {given['name']!r}")
-    found = replace(plan, study=StudyProtocol.from_dict(given))
+    found = replace(plan, study=StudyProtocol.from_dict(given, "study"))
     check_tests(found)
     return found
 

@@ -110,6 +110,11 @@ def _check_names(plan: Plan, protocol: StudyProtocol) -> None:
     for gate in protocol.gates:
         check_name("study.gates.task", gate.task, plan.bases)
         check_name("study.gates.endpoint", gate.endpoint, GATED)
+        if gate.least >= 100:
+            raise ValueError(
+                f"`study.gates.least` of {gate.task!r} must be below 100, got {gate.least:g}; it "
+                "is an accuracy in percent, and the baseline must come above it"
+            )
     for contrast in protocol.contrasts:
         for label in (contrast.variant, contrast.against, *(contrast.beyond or ())):
             check_name("study.contrasts", label, labels)

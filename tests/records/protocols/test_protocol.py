@@ -107,7 +107,7 @@ def test_a_look_waits_for_its_seeds_and_takes_the_first_ones():
         ({"rates": (0.0,)}, "`rates` must lie in"),
         ({"looks": (Look(seeds=4, p=0.1), Look(seeds=2, p=0.1))}, r"more seeds.*\[4, 2\]"),
         ({"looks": (Look(seeds=2, p=0.1),)}, "all 4 test seeds, got 2"),
-        ({"endpoints": ("acuracy", "loss")}, "did you mean 'acuracy'"),
+        ({"endpoints": ("acuracy", "loss")}, "`endpoints`.*got 'acuracy'; did you mean 'accuracy'"),
     ],
 )
 def test_a_protocol_that_leaves_a_choice_open_is_refused(changes, words):

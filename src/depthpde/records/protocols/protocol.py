@@ -18,7 +18,7 @@ from typing import Annotated, Any
 
 from depthpde.config import Natural, Positive, Range, Settings
 from depthpde.errors import check_name, check_range
-from depthpde.records.protocols.endpoints import ESCAPE
+from depthpde.records.protocols.endpoints import ENDPOINTS, ESCAPE
 
 
 class Claimed(StrEnum):
@@ -181,9 +181,9 @@ class StudyProtocol(Settings):
         if self.least_tasks is not None:
             gated = len({each.task for each in self.gates})
             check_range("least_tasks", self.least_tasks, 1, gated)
-        named = [each.endpoint for each in self.gates] + [e.endpoint for e in self.contrasts]
-        for endpoint in named:
-            check_name("endpoint", endpoint, self.endpoints)
+        for part in ("gates", "contrasts"):
+            for each in getattr(self, part):
+                self._check_endpoint(part, each.endpoint)
         counts = [look.seeds for look in self.looks]
         if any(late <= early for early, late in pairwise(counts)):
             raise ValueError(f"`looks` must be at more seeds each time, got {counts}; sort them")
@@ -192,6 +192,13 @@ class StudyProtocol(Settings):
                 f"`looks` must end with all {len(self.test_seeds)} test seeds, got {counts[-1]}; "
                 "a seed that no look waits for is a choice left open"
             )
+
+    def _check_endpoint(self, part: str, endpoint: str) -> None:
+        """Refuse what `endpoints` does not list; where the list itself is misspelled, name that."""
+        if endpoint not in self.endpoints:
+            for each in self.endpoints:
+                check_name("endpoints", each, ENDPOINTS)
+        check_name(f"{part}.endpoint", endpoint, self.endpoints)
 
     @property
     def digest(self) -> str:
