@@ -120,6 +120,14 @@ def test_an_experiment_under_protocol_is_computed_to_a_look_and_judged_by_its_re
         reproduce(experiment, place, seeds=3, compute=by(place))
 
 
+def test_records_are_not_judged_by_a_protocol_that_was_changed_after_them(place):
+    first = reproduce(under(), place, compute=by(place)).findings
+    question = replace(under(), protocol=replace(under().protocol, question="Another?"))
+    with pytest.raises(ValueError, match=r"'stencil' must be the one.*differs in question"):
+        reproduce(question, place)
+    assert read_findings(place.results / "findings" / "stencil.json") == first
+
+
 def test_a_protocol_leaves_no_choice_of_scale_but_a_smoke_run(place):
     with pytest.raises(ValueError, match="`--scale` must be left out for stencil, got 'full'"):
         reproduce(under(), place, scale=Scale.FULL)
@@ -163,5 +171,6 @@ def test_a_study_whose_runs_fail_or_wait_tells_which_and_is_not_judged(place):
 def test_an_interrupted_study_is_not_judged_and_one_without_records_is_refused(place):
     ended = reproduce(under(), place, compute=lambda plan: SweepOutcome(interrupted=True))
     assert (ended.findings, ended.exit_code) == (None, 130)
-    with pytest.raises(FileNotFoundError, match=r"must.*of 'stencil'"):
+    command = f"depthpde sweep stencil --out {place.results}"
+    with pytest.raises(FileNotFoundError, match=rf"must.*of 'stencil'.*{command}"):
         reproduce(under(), place)

@@ -12,6 +12,7 @@ from depthpde.papers.confirmatory.conclusion import own_experiment, stopped
 from depthpde.papers.experiment import Case, Experiment, JudgedBy, Key, Log
 from depthpde.records.evidence import gather
 from depthpde.records.findings import FINDINGS, OWN, Findings, check_scale, read_findings
+from depthpde.records.protocols.sealing import check_sealed
 from depthpde.records.protocols.steps import GateError
 from depthpde.records.record import Record, is_recorded, read_record, read_records, run_folder
 from depthpde.sweeps.grid import Plan
@@ -142,6 +143,8 @@ def _under_protocol(
             _tell(outcome, log)
             if outcome.exit_code:
                 return Reproduction(None, outcome.exit_code)
+    else:
+        check_sealed(results, protocol)
     status = study_status(plan, results)
     if status.stopped:
         found = experiment.findings(stopped(protocol, status.failed), scale)

@@ -10,6 +10,7 @@ RESULTS/grids/NAME.json           test seeds, each variant at its own rate
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -93,11 +94,15 @@ def compute_study(
     tuning_plan(plan)  # a variant that it refuses is refused before the baseline's runs
     seal(results, protocol)
     whole = SweepOutcome()
+    done: set[str] = set()
     for stage in _stages(plan, results, look, log):
         log(f"{stage.name}: {len(stage.runs)} runs under protocol {protocol.digest}")
         ended = compute(stage)
+        runs = {each.id for each in stage.runs}
         whole.recorded += ended.recorded
-        whole.skipped += ended.skipped
+        # The baseline's tuning runs are part of the next tuning stage: they are counted once.
+        whole.skipped += max(0, ended.skipped - len(runs & done))
+        done |= runs
         whole.failed |= ended.failed
         whole.waiting += ended.waiting
         whole.left |= ended.left
@@ -233,7 +238,7 @@ def chosen_rates(plan: Plan, results: Path, labels: Sequence[str] | None = None)
         raise FileNotFoundError(
             f"{results} must hold the tuning runs of {plan.name!r}, got none or a part for "
             f"{len(missing)} of {len(plan.bases) * len(wanted)} cells, such as {label!r} on "
-            f"{task}; compute them with: {plan.command}"
+            f"{task}; compute them with: {plan.command} {shlex.join(['--out', str(results)])}"
         )
     return found
 

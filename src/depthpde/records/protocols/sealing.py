@@ -52,6 +52,23 @@ def seal(results: Path, protocol: StudyProtocol, *, now: float | None = None) ->
                 write_json(
                     path, {"digest": there.digest, "since": since, "protocol": protocol.to_dict()}
                 )
+    _check_same(there, protocol)
+    return there
+
+
+def check_sealed(results: Path, protocol: StudyProtocol) -> None:
+    """Refuse a protocol that is not the one laid down under its name; nothing is written.
+
+    Args:
+        results: The results folder; one without such a protocol refuses nothing.
+        protocol: What its runs would be judged by.
+    """
+    there = sealed(results, protocol.name)
+    if there is not None:
+        _check_same(there, protocol)
+
+
+def _check_same(there: Sealed, protocol: StudyProtocol) -> None:
     if there.digest != protocol.digest:
         raise ValueError(
             f"protocol {protocol.name!r} must be the one its runs were made under "
@@ -59,7 +76,6 @@ def seal(results: Path, protocol: StudyProtocol, *, now: float | None = None) ->
             f"{', '.join(changes(there.protocol, protocol))}; give the changed protocol a new "
             "name and fresh test seeds"
         )
-    return there
 
 
 def sealed(results: Path, name: str) -> Sealed | None:
