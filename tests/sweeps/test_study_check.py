@@ -55,6 +55,7 @@ def test_runs_of_another_protocol_are_exploratory_and_the_check_fails(tmp_path):
     assert (found.followed, found.changed) == (False, ("stopping",))
     assert found.kinds[EvidenceKind.EXPLORATORY] == 11
     assert "CHANGED   stopping" in found.text()
+    assert f"{changed.study.digest}, another of its name was laid down" in found.text()
     assert f"made under protocol {PROTOCOL.digest}" in found.text()
 
 

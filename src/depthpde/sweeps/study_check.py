@@ -67,7 +67,8 @@ class StudyCheck:
         laid = "not laid down yet"
         if self.since is not None:
             moment = datetime.fromtimestamp(self.since, UTC)
-            laid = f"laid down {moment:%Y-%m-%d %H:%M} UTC, before the first run in this folder"
+            which = "another of its name was laid down" if self.changed else "laid down"
+            laid = f"{which} {moment:%Y-%m-%d %H:%M} UTC, before the first run in this folder"
         lines = [
             f"{self.name} · protocol {self.digest}, {laid}",
             f"tuning    {status.tuned[0]} of {status.tuned[1]} runs, "

@@ -31,6 +31,9 @@ def test_shows_every_protocol_whole(name, capsys):
 def test_checks_a_folder_and_exits_with_1_where_the_protocol_was_changed(tmp_path, capsys):
     asked = ["--out", str(tmp_path / "results")]
     path = write(tmp_path, seeds="left out", study=STUDY, variants={"narrow": None, "wide": {}})
+    assert main(["protocol", "check", str(path), *asked]) == 2
+    assert "`RESULTS` must be a folder" in capsys.readouterr().err, "misspelled, nothing is checked"
+    (tmp_path / "results").mkdir()
     assert main(["protocol", "check", str(path), *asked]) == 0
     assert "not laid down yet" in capsys.readouterr().out
     from depthpde.records.protocols.sealing import seal

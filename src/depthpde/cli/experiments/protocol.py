@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -69,6 +70,12 @@ def _experiment(name: str) -> Plan:
 def _check(plan: Plan, arguments: argparse.Namespace) -> int:
     from depthpde.sweeps.study_check import check_study
 
+    if not arguments.out.is_dir():
+        mend = shlex.join(["depthpde", "reproduce", arguments.name, "--out", str(arguments.out)])
+        raise ValueError(
+            f"`RESULTS` must be a folder, got {arguments.out}, which is none; name another with "
+            f"--out, or make its runs with: {mend}"
+        )
     found = check_study(plan, arguments.out)
     print(json.dumps(found.to_dict(), indent=1) if arguments.json else found.text())
     return int(not found.followed)
