@@ -52,6 +52,20 @@ class Reader(HTMLParser):
         assert self.open.pop() == tag
 
 
+def test_lines_by_depth_are_explained_where_no_learning_curve_stands_above(results, tmp_path):
+    """They were *as above*, with nothing above, where runs had been validated once."""
+    write_report(results, tmp_path / "all")
+    assert "probe; lines as above." in (tmp_path / "all" / "grid-placement.html").read_text()
+    for path in results.glob("runs/*/metrics.jsonl"):
+        *_, last = (line for line in path.read_text().splitlines() if "validation" in line)
+        path.write_text(last + "\n")
+    write_report(results, tmp_path / "once")
+    text = (tmp_path / "once" / "grid-placement.html").read_text()
+    assert "<h3>Learning</h3>" not in text
+    assert "lines as above" not in text
+    assert "Dashed grey is the baseline" in text.partition("<h3>Dynamics by depth</h3>")[2]
+
+
 @pytest.fixture(scope="module")
 def page(shared_results, tmp_path_factory) -> str:
     out = tmp_path_factory.mktemp("out")

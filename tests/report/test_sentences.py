@@ -4,12 +4,13 @@ from dataclasses import replace
 
 import pytest
 
+from depthpde.papers import protocol_table
 from depthpde.records.evidence import gather, over_all
 from depthpde.records.protocols.protocol import PlannedContrast
 from depthpde.records.results import read_results
 from depthpde.records.ungrouped import UNGROUPED
 from depthpde.records.verdicts import Outcome
-from depthpde.report.sentences import MARKS, judge
+from depthpde.report.sentences import MARKS, _tested, judge
 from papers.confirmatory.test_conclusion import PROTOCOL, under
 from papers.invented import evidence as invented
 from report import synthesis
@@ -143,6 +144,16 @@ def test_tests_of_a_protocol_bear_the_marks_of_the_page_of_claims():
     assert "not reached by the order" not in first.text
     assert second.text.endswith("not reached by the order of tests")
     assert MARKS.keys() == set(Outcome)
+
+
+def test_a_test_without_a_number_is_told_without_one():
+    """It ended as ”:, n = 6, where what is compared was laid down and not measured."""
+    contrast = PlannedContrast(variant="twin", against="baseline", endpoint="accuracy")
+    protocol = replace(PROTOCOL, contrasts=(contrast,))
+    found = under(invented({"twin": 1.0}, name="made"), protocol)
+    (claim,) = protocol_table.tested_claims(replace(found, protocol=protocol))
+    told = _tested(replace(claim, effect=None, interval=None, p=None))
+    assert told.text == f"“{claim.claim.rstrip('.')}”, n\u00a0=\u00a0{claim.n}"
 
 
 def test_a_small_effect_keeps_the_digits_that_tell_it():

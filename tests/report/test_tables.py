@@ -150,6 +150,15 @@ def test_one_seed_shows_a_difference_and_says_that_it_is_one(tmp_path):
     assert "cannot reach p" in table.warnings[0]
 
 
+def test_a_stage_that_tests_nothing_is_not_warned_of_what_its_pairs_cannot_show(tmp_path):
+    synthesis.write_placement(
+        tmp_path, tasks=["text-mini"], variants=["baseline", "after_ffn"], seeds=1
+    )
+    table = paired_table(replace(read(tmp_path), name="placement.tuning"))
+    assert table.warnings == ()
+    assert any(note.startswith("no p: these runs choose a rate") for note in table.notes)
+
+
 def loose(results):
     found = read_results(results)
     return gather(found.grids[UNGROUPED], found.records)

@@ -68,7 +68,7 @@ def paired_table(evidence: Evidence) -> Table:
             *_notes(evidence, short),
             *_unsigned(evidence),
         ),
-        warnings=_warnings(recorded, overall),
+        warnings=_warnings(recorded, {} if untested else overall),
         tidy=tuple(_tidy(evidence, single, overall, whole, untested)),
     )
 
