@@ -116,6 +116,31 @@ def test_a_reading_is_asked_of_every_run_that_is_compared_and_of_the_baseline_un
         check_tests(replace(beyond, variants=[*others, replace(third, run={})]))
 
 
+@pytest.mark.parametrize(("levels", "refused"), [([0.3], True), ([0.2, 0.1, 0.3], False)])
+def test_noise_of_all_that_is_compared_has_the_levels_of_the_baseline(levels, refused):
+    """Runs that share no level have no pair, which was found out after all of them."""
+    plan = judging("accuracy under noise", run=NOISE)
+    baseline, placed, third = plan.variants
+    plan = replace(plan, variants=[baseline, replace(placed, run={"corruption": levels}), third])
+    if not refused:
+        check_tests(plan)
+        return
+    with pytest.raises(ValueError, match=r"of 'placed' must hold .*got 0.3 without 0.1, 0.2; give"):
+        check_tests(plan)
+
+
+def test_a_window_is_asked_of_the_baseline_only_where_it_is_compared():
+    """Only noise is measured by the baseline: one that is not compared need not be read so."""
+    endpoint = "accuracy in a window of 8"
+    plan = judging(endpoint, run={"windows": [8]})
+    baseline, *others = plan.variants
+    between = PlannedContrast(variant="placed", against="third", endpoint=endpoint)
+    alone = [replace(baseline, run={}), *others]
+    check_tests(replace(plan, variants=alone, study=replace(plan.study, contrasts=(between,))))
+    with pytest.raises(ValueError, match="of 'baseline'"):
+        check_tests(replace(plan, variants=alone))
+
+
 def test_a_task_that_cannot_be_read_so_is_refused_before_its_run_ends():
     run = {"corruption": [0.1]}
     with pytest.raises(

@@ -62,10 +62,15 @@ def check_tests(plan: Plan) -> None:
         if contrast.endpoint != CORRUPTED and contrast.endpoint not in READINGS:
             continue
         compared = {contrast.variant, contrast.against, *(contrast.beyond or ())}
+        noisy = contrast.endpoint == CORRUPTED
+        if noisy:  # how much noise is told by the baseline, whether it is compared or not
+            compared.add(plan.baseline)
         for (task, label), run in runs.items():
-            # How much noise is told by the baseline, whether it is compared or not.
-            if task not in LEARNED_AT_ONCE and label in compared | {plan.baseline}:
-                _check_reading(contrast.endpoint, label, run)
+            if task in LEARNED_AT_ONCE or label not in compared:
+                continue
+            _check_reading(contrast.endpoint, label, run)
+            if noisy:
+                _check_levels(label, run, runs[task, plan.baseline])
 
 
 def doubts_of(plan: Plan) -> list[str]:
@@ -148,6 +153,18 @@ def _check_reading(endpoint: str, label: str, run: RunConfig) -> None:
             f"{', '.join(asked) or 'nothing'}; give every variant "
             f"run: {{{setting}: [{', '.join(levels or SOME_LEVELS)}]}}, and leave out tasks that "
             "cannot be read so"
+        )
+
+
+def _check_levels(label: str, run: RunConfig, baseline: RunConfig) -> None:
+    """Refuse noise at other levels than the baseline's, one of which all runs are compared at."""
+    asked = run.corruption or ()
+    missing = [f"{each:g}" for each in baseline.corruption or () if each not in asked]
+    if missing:
+        raise ValueError(
+            f"`run.corruption` of {label!r} must hold every level of the baseline's for "
+            f"{CORRUPTED!r} on {run.task}, got {', '.join(f'{each:g}' for each in asked)} without "
+            f"{', '.join(missing)}; give all variants the same levels"
         )
 
 
