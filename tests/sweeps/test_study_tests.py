@@ -188,5 +188,15 @@ def test_what_weakens_a_protocol_is_told(looks, margin, words):
     assert bool(found) is bool(words)
 
 
+@pytest.mark.parametrize("tasks", [("pathfinder-mini",), ("pathfinder-mini", "text-mini")])
+def test_a_test_of_escapes_has_the_pairs_of_its_one_task(tasks):
+    """Nothing was said of a level that no test of escapes reaches."""
+    plan = judging("escape", tasks=tasks)
+    looks = (Look(seeds=6, p=0.01), Look(seeds=8, p=0.04))
+    plan = replace(plan, study=replace(plan.study, test_seeds=tuple(range(100, 108)), looks=looks))
+    (found,) = doubts_of(plan)
+    assert found == "6 pairs cannot reach level 0.01: the smallest p that they have is 0.031"
+
+
 def test_a_plan_without_a_protocol_has_nothing_to_doubt():
     assert doubts_of(EXPERIMENTS["placement"].plan()) == []

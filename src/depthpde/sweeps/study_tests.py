@@ -93,13 +93,16 @@ def doubts_of(plan: Plan) -> list[str]:
     if error > ROUNDED * LEVEL:
         given = ", ".join(f"{each.p:g}" for each in looks)
         found.append(f"looks at level {given} find something in {error:.1%} where there is nothing")
+    # Escapes are compared on one task alone; every other test has the pairs of all the others.
+    strata = {1 if each.endpoint == ESCAPE else len(tasks) for each in protocol.contrasts}
     for look in looks:
-        least = 2.0 ** (1 - len(tasks) * look.seeds)
-        if tasks and least > look.p:
-            found.append(
-                f"{len(tasks) * look.seeds} pairs cannot reach level {look.p:g}: the smallest p "
-                f"that they have is {least:.2g}"
-            )
+        for pairs in sorted(each * look.seeds for each in strata):
+            least = 2.0 ** (1 - pairs)
+            if pairs and least > look.p:
+                found.append(
+                    f"{pairs} pairs cannot reach level {look.p:g}: the smallest p that they have "
+                    f"is {least:.2g}"
+                )
     marks = [each for each in protocol.contrasts if each.claimed is Claimed.GREATER and each.margin]
     if marks and any(look.p != LEVEL for look in looks):
         found.append(
