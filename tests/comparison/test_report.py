@@ -1,6 +1,7 @@
 """Verdicts are those of the one scale; less loss is a gain; the table says what was found."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -35,6 +36,14 @@ def test_three_pairs_carry_no_verdict_and_six_are_asked_for():
     assert found.verdict("v1") == "inconclusive"
     assert "3 of 3 pairs" in found.sentences()[0]
     assert "seeds=6" in found.advice()
+
+
+def test_a_variant_that_always_diverges_is_not_asked_for_more_seeds():
+    """It was told to be called again with the six seeds that it had."""
+    found = report(BASE, [])
+    wild = replace(found.entrants[1], diverged=6)
+    found = replace(found, entrants=[found.entrants[0], wild])
+    assert found.advice().startswith("every run of v1 diverged and has no loss: train more gently")
 
 
 def test_several_variants_are_corrected_for_their_number():

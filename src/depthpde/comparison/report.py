@@ -119,6 +119,12 @@ class ComparisonReport:
     def advice(self) -> str:
         """Describe what to do next."""
         kept = "; what is recorded is not computed again" if self.results else ""
+        lost = [each.label for each in self.entrants if each.diverged and not each.scores]
+        if lost:  # more seeds would diverge as these did
+            return (
+                f"every run of {', '.join(lost)} diverged and has no {self.endpoint.value}: train "
+                "more gently, or leave it out"
+            )
         if self.pairs < self.least_pairs:
             return (
                 f"{counted(self.pairs, 'pair')} cannot carry a verdict, {self.least_pairs} can: "
