@@ -1,5 +1,6 @@
 """A card is made from what a run or a comparison recorded."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -60,9 +61,19 @@ def test_a_comparison_gives_an_interval_over_seeds_and_the_verdicts():
         model_card(MODEL, report, label="x")
 
 
-def test_what_is_not_finished_or_no_result_is_refused(record):
-    from dataclasses import replace
+def test_a_comparison_says_what_diverged_and_a_variant_without_a_score_has_no_card():
+    """Its metric was not a number, in the head that the hub reads too."""
+    wild = [replace(entrant("wild", *scores), diverged=2) for scores in ((), (50.0, 49.0, 51.0))]
+    reports = [
+        ComparisonReport(task="mine", endpoint=kind, entrants=[entrant("plain", 5.0, 5.1), each])
+        for kind, each in zip((Endpoint.LOSS, Endpoint.ACCURACY), wild, strict=True)
+    ]
+    with pytest.raises(ValueError, match=r"`label` .* test loss, got 'wild' with none.*another"):
+        model_card(MODEL, reports[0])
+    assert "wild: 2 runs diverged, counted as the largest class" in model_card(MODEL, reports[1])
 
+
+def test_what_is_not_finished_or_no_result_is_refused(record):
     with pytest.raises(ValueError, match="must be a finished run with a test"):
         model_card(MODEL, replace(record, result=None))
     with pytest.raises(ValueError, match="what execute or compare returned, got a PosixPath"):

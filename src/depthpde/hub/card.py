@@ -92,8 +92,13 @@ def _of_comparison(model: nn.Module, report: ComparisonReport, label: str | None
     if chosen is None:
         raise ValueError(f"`label` must be one of {', '.join(entrants)}, got {label!r}")
     scores = list(chosen.scores.values())
-    ends = mean_interval(scores) if len(scores) > 1 else None
     name = Endpoint(report.endpoint).value
+    if not scores:
+        raise ValueError(
+            f"`label` must be of a variant with a test {name}, got {chosen.label!r} with none, "
+            f"diverged: {chosen.diverged}; name another one, or train it more gently"
+        )
+    ends = mean_interval(scores) if len(scores) > 1 else None
     metric = Metric(
         kind=name,
         words=WORDS[name],
@@ -109,5 +114,6 @@ def _of_comparison(model: nn.Module, report: ComparisonReport, label: str | None
         data=["numbers are those of the comparison's own test split"],
         metrics=[metric],
         notes=[f"compared with {report.baseline.label!r}: {each}" for each in report.sentences()]
+        + report.diverged()
         + [f"next: {report.advice()}"],
     )
