@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import time
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -45,6 +49,23 @@ def test_a_second_demo_computes_nothing_and_says_the_same_to_scripts(words, caps
     out = Path(words[-1])
     assert {each.status["attempts"] for each in read_records(out).found.values()} == {1}
     assert {cell.seed for cell in read_grids(out).by_name["demo"].cells} == {1}
+
+
+def test_ctrl_c_before_the_first_model_is_whole_is_an_interruption(tmp_path, capsys):
+    """It was refused: without a finished run of the first model nothing was compared."""
+    usual = signal.getsignal(signal.SIGINT)
+
+    def interrupt():
+        while signal.getsignal(signal.SIGINT) is usual:  # until a sweep listens
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    Thread(target=interrupt, daemon=True).start()
+    words = ["--updates", "5000", "--seeds", "1", "--workers", "1", "--out", str(tmp_path)]
+    assert main(["demo", *words]) == 130
+    printed = capsys.readouterr()
+    assert "interrupted; saved: the same command goes on" in printed.err
+    assert "must have a finished run" not in printed.err
 
 
 @pytest.mark.parametrize("option", ["--updates", "--workers", "--seeds"])

@@ -1,5 +1,7 @@
 """The page says what was found, and claims nothing where nothing was found."""
 
+from dataclasses import replace
+
 import pytest
 
 from depthpde.comparison.entrant import Entrant
@@ -39,6 +41,15 @@ def test_one_seed_carries_no_verdict():
 
 def test_missing_runs_are_said():
     assert "goes on" in headline(report(0.1, labels=(PLAIN, OURS)))
+
+
+def test_a_model_without_a_loss_is_no_number_in_the_headline():
+    """It ended as a loss of nan."""
+    found = report(0.1)
+    plain, ours, control = found.entrants
+    lost = replace(found, entrants=[plain, replace(ours, scores={}, diverged=7), control])
+    assert headline(lost).startswith("some runs have no result")
+    assert "nan" not in render_page(lost, PretrainedLook(missing="not here"))
 
 
 def test_the_page_opens_with_picture_verdict_and_what_next():

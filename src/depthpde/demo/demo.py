@@ -68,15 +68,19 @@ def run_demo(
             asked, pool, retry_failed=True, log=log, callback=lambda ended: board.look()
         )
     evidence = gather(asked.grid, read_records(results).found)
-    entrants = recorded(evidence, Endpoint.LOSS)
+    begun = evidence.records(evidence.baseline)  # none where it was interrupted before its end
+    entrants = recorded(evidence, Endpoint.LOSS) if begun else []
     (task,) = evidence.tasks
     report = ComparisonReport(task=task, endpoint=Endpoint.LOSS, entrants=entrants, results=results)
     log("3 of 3 · the page")
     page = results / PAGE
     if entrants and not outcome.interrupted:
         write_whole(page, render_page(report, seen))
-    sentence = headline(report) if entrants else ""
-    seconds = time.monotonic() - began
     return Demo(
-        seen=seen, report=report, headline=sentence, page=page, outcome=outcome, seconds=seconds
+        seen=seen,
+        report=report,
+        headline=headline(report),
+        page=page,
+        outcome=outcome,
+        seconds=time.monotonic() - began,
     )

@@ -31,7 +31,7 @@ def title(report: ComparisonReport) -> str:
 
 def headline(report: ComparisonReport) -> str:
     """Describe in one sentence what the three models did."""
-    means = {each.label: each.mean for each in report.entrants}
+    means = {each.label: each.mean for each in report.entrants if each.scores}
     if len(means) < 3:
         return "some runs have no result; the same command goes on"
     ours = next(each for each in report.entrants if each.label == OURS)
