@@ -63,3 +63,10 @@ def test_without_a_score_of_the_first_variant_nothing_is_compared(evidence):
         ValueError, match=r"'plain' must have .* test loss, got 2 finished, 2 of them"
     ):
         recorded(diverged(evidence, "plain"), Endpoint.LOSS)
+
+
+def test_a_first_variant_whose_runs_failed_is_not_to_be_trained_more_gently(evidence):
+    (task,) = evidence.tasks
+    runs = {cell: each for cell, each in evidence.runs.items() if cell != (task, "plain")}
+    with pytest.raises(ValueError, match="got 0 finished, 0 of them diverged; call it again once"):
+        recorded(replace(evidence, runs=runs), Endpoint.ACCURACY)

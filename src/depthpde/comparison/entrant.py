@@ -89,10 +89,10 @@ def check_first(
         diverged: Those of them that broke.
     """
     if not scores:
+        again = "train it more gently" if diverged else "call it again once what failed is mended"
         raise ValueError(
             f"{label!r} must have a finished run with a test {endpoint.value}, got {finished} "
-            f"finished, {diverged} of them diverged; train it more gently, or name another variant "
-            "first"
+            f"finished, {diverged} of them diverged; {again}, or name another variant first"
         )
 
 
