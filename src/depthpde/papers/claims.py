@@ -112,10 +112,17 @@ def effect_claim(
     loss = _loss(evidence, weights) if clean else ""
     words += f"; test loss {loss}" if loss else ""
     words += _broken(evidence, used)
-    if all(broke(run) for each in used for run in evidence.records(each)):
-        words += "; what is compared was laid down, not measured"
+    if lost := [task for task in values if _all_broke(evidence, task, used)]:
+        where = "" if len(lost) == len(values) else f" on {', '.join(lost)}"
+        words += f"; what is compared{where} was laid down, not measured"
         return undecided(claim, words, sum(map(len, values.values())))
     return Judged(claim=claim, words=words, verdict=judge(values, hypothesis, unit=unit))
+
+
+def _all_broke(evidence: Evidence, task: str, variants: Sequence[str]) -> bool:
+    """Tell whether no run of a task was measured on any side: their differences are 0 by fiat."""
+    cells = (evidence.runs.get((task, each), {}) for each in variants)
+    return all(broke(run) for runs in cells for run in runs.values())
 
 
 def _broken(evidence: Evidence, variants: Sequence[str]) -> str:
