@@ -36,6 +36,17 @@ def test_a_test_that_nothing_was_finished_for_ends_the_order_too():
     assert until_not_shown(claims[1:])[0].verdict is Outcome.SUPPORTED
 
 
+@pytest.mark.parametrize("claim", ["growth: ", ".", "Paper A: ."])
+def test_a_claim_without_words_of_its_own_closes_its_gate_too(claim):
+    """The gate was known by the name that was left of the claim: of these there was none."""
+    against = [-each for each in SIX]
+    claims = [number_claim(claim, "f", {"t": against}), number_claim("b", "f", {"t": SIX})]
+    assert [each.verdict for each in until_not_shown(claims)] == [
+        Outcome.CONTRADICTED,
+        Outcome.INCONCLUSIVE,
+    ]
+
+
 def test_what_was_shown_before_stays_with_the_largest_p_so_far():
     weak = [2.0, 2.1, 1.9, 2.0, 2.2, 1.8, 2.0, 1.9]
     rows = until_not_shown([number_claim(c, "f", {"t": v}) for c, v in (("a", SIX), ("b", weak))])

@@ -38,7 +38,8 @@ def until_not_shown(claims: Sequence[Judged | JudgedClaim]) -> list[JudgedClaim]
                 verdict = with_p(verdict, worst)
             rows.append(replace(each, verdict=verdict).row())
             shown = verdict.outcome is _wanted(verdict.hypothesis)
-        closed_by = closed_by or ("" if shown else short_claim(each.claim))
+        if not (shown or closed_by):  # a gate is closed by its test, whatever its claim is called
+            closed_by = short_claim(each.claim) or each.claim
     return rows
 
 
