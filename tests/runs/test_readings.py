@@ -191,6 +191,17 @@ def test_what_could_not_be_read_in_the_end_is_not_trained(task, place, words, tm
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("diffusion", [0.0, 0.1])
+def test_a_simulator_is_not_carried_over_as_a_network_of_its_weights(diffusion, tmp_path):
+    """Its weights were read as a Transformer's; with diffusion the run failed when it had ended."""
+    simulator = {"method": "lie", "steps": 4, "diffusion": diffusion}
+    settings = TINY | {"model.encoding": "none", "simulator": simulator}
+    asked = replace(dp.build_run("text-mini", settings=settings), transfer=("text",))
+    with pytest.raises(ValueError, match=r"`transfer` must be of a network .* a simulator by lie"):
+        dp.execute(asked, tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
 def test_what_cannot_be_carried_over_is_refused():
     learned = dp.build_run("mnist-mini", settings=TINY)
     with pytest.raises(ValueError, match="without learned positions"):

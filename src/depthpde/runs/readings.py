@@ -198,6 +198,11 @@ def _elsewhere(run: RunConfig, place: str) -> tuple[Task, ModelConfig, int]:
     """Return the other task, the model's config there, and how much finer it is."""
     name, length = read_place(place)
     task = resolved(find_task(name, None), run.protocol)[0]
+    if run.simulator is not None:
+        raise ValueError(
+            f"`transfer` must be of a network of blocks, got {place!r} for a simulator by "
+            f"{run.simulator.method!s}; leave out the one or the other"
+        )
     if length is not None:
         _check_cut(task.kind)
         task = replace(task, length=min(length, task.length))
