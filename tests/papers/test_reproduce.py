@@ -9,8 +9,8 @@ import pytest
 
 from depthpde.papers.confirmatory.conclusion import by_protocol
 from depthpde.papers.registry import EXPERIMENTS
-from depthpde.papers.reproduce import reproduce, stored_findings
-from depthpde.records.findings import read_findings
+from depthpde.papers.reproduce import reproduce, reproduce_own, stored_findings
+from depthpde.records.findings import Findings, read_findings
 from depthpde.records.protocols.protocol import BaselineGate, Look, PlannedContrast
 from depthpde.sweeps.compute import compute
 from depthpde.sweeps.executor import Folders, InProcess
@@ -166,6 +166,18 @@ def test_a_study_whose_runs_fail_or_wait_tells_which_and_is_not_judged(place):
     away = SweepOutcome(interrupted=True, left={"a" * 16: "SLURM job 17"})
     reproduce(under(), place, compute=lambda plan: away, log=lines.append)
     assert lines[-1] == "left: SLURM job 17"
+
+
+def test_a_grid_of_ones_own_does_not_take_the_findings_of_an_experiment_of_its_name(place):
+    """Both were called mini: the paper's findings were written over, and its grid was added to."""
+    there = Findings(name="placement", question="Where?", scale="mini", claims=())
+    path = there.write(place.results)
+    plan = under().plan()
+    own = replace(plan, name="placement", study=replace(plan.study, name="placement"))
+    with pytest.raises(ValueError, match=r"`scale` must be 'mini'.*got 'own'.*another folder"):
+        reproduce_own(own, place, compute=by(place))
+    assert read_findings(path) == there
+    assert not place.results.joinpath("runs").exists()
 
 
 def test_an_interrupted_study_is_not_judged_and_one_without_records_is_refused(place):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from depthpde.papers.confirmatory.conclusion import own_experiment, stopped
 from depthpde.papers.experiment import Case, Experiment, JudgedBy, Key, Log
+from depthpde.papers.registry import EXPERIMENTS
 from depthpde.records.evidence import gather
 from depthpde.records.findings import FINDINGS, OWN, Findings, check_scale, read_findings
 from depthpde.records.protocols.sealing import check_sealed
@@ -121,7 +122,9 @@ def reproduce_own(
     for doubt in doubts_of(plan):
         log(f"doubt: {doubt}")
     own = own_experiment(plan.study)
-    check_scale(folders.results, own.name, OWN, [Scale.MINI.value])
+    # Before there was a scale of its own it was called mini; so is an experiment of that name.
+    older = [] if own.name in EXPERIMENTS else [Scale.MINI.value]
+    check_scale(folders.results, own.name, OWN, older)
     return _under_protocol(own, plan, folders, OWN, seeds, compute, log)
 
 
