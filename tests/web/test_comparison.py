@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+import json
 import os
 import time
 from pathlib import Path
 
+import pytest
+
 from depthpde.records.evidence import gather
 from depthpde.records.index.index import TURNS, Index
+from depthpde.records.protocols.protocol import Look, PlannedContrast, StudyProtocol
+from depthpde.records.protocols.sealing import seal
 from depthpde.records.record import RESULT, read_grid, write_grid
 from depthpde.records.results import read_results
 from depthpde.report.tables import paired_table
@@ -91,3 +96,29 @@ def test_the_curves_of_what_is_compared_are_drawn(shared_results: Path) -> None:
     assert "depthwise conv" in curve
     assert "after embedding" not in curve
     assert view.drawn == ("baseline", "depthwise conv")
+
+
+@pytest.mark.parametrize(("first", "shown"), [(4, 4), (7, None)])
+def test_before_a_look_nothing_is_compared_and_behind_it_no_more_than_it_has(
+    results: Path, first: int, shown: int | None
+) -> None:
+    grid = read_grid(results / "grids" / "placement.json")
+    protocol = StudyProtocol(
+        name=grid.name, question="?", tuning_seeds=(200,), test_seeds=tuple(range(8)),
+        rates=(1e-3,), endpoints=("accuracy",),
+        looks=(Look(seeds=first, p=0.01), Look(seeds=8, p=0.04)),
+        contrasts=(
+            PlannedContrast(variant="after_embedding", against="baseline", endpoint="accuracy"),
+        ),
+    )  # fmt: skip
+    seal(results, protocol)
+    for path in results.glob("runs/*/config.json"):
+        values = json.loads(path.read_text())
+        values["config"]["study"] = protocol.digest
+        path.write_text(json.dumps(values))
+    view = compare(results, grid.name, [], [])
+    assert view.table is not None
+    assert bool(view.forest) is bool(view.curves) is (shown is not None)
+    assert (f"{shown} paired seed" in view.table.title) is (shown is not None)
+    waits = f"nothing is compared before the first look, at {first} seeds"
+    assert (waits in view.table.notes) is (shown is None)
