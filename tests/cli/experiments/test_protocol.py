@@ -28,6 +28,17 @@ def test_shows_every_protocol_whole(name, capsys):
     assert output == protocol.to_dict()
 
 
+def test_shows_the_margins_that_no_file_names_and_what_weakens_a_protocol(tmp_path, capsys):
+    path = write(tmp_path, seeds="left out", study=STUDY, variants={"narrow": None, "wide": {}})
+    assert main(["protocol", "show", str(path)]) == 0
+    same, _, *doubts = capsys.readouterr().out.splitlines()[-4:]
+    assert same.startswith("same ")
+    assert same.endswith("within ±0.75 points, ±0.1 of a sign")
+    assert [each.split()[0] for each in doubts] == ["doubt"] * 2
+    assert main(["protocol", "show", "medium"]) == 0
+    assert "doubt" not in capsys.readouterr().out
+
+
 def test_checks_a_folder_and_exits_with_1_where_the_protocol_was_changed(tmp_path, capsys):
     asked = ["--out", str(tmp_path / "results")]
     path = write(tmp_path, seeds="left out", study=STUDY, variants={"narrow": None, "wide": {}})
@@ -39,7 +50,9 @@ def test_checks_a_folder_and_exits_with_1_where_the_protocol_was_changed(tmp_pat
     from depthpde.records.protocols.sealing import seal
     from depthpde.sweeps.grid_file import read_plan
 
-    seal(tmp_path / "results", read_plan(path).study)
+    seal(tmp_path / "results", read_plan(path).study, now=1e9)
+    assert main(["protocol", "check", str(path), *asked]) == 0
+    assert "laid down 2001-09-09 01:46 UTC, before the first run" in capsys.readouterr().out
     changed = STUDY | {"rates": [0.001, 0.004]}
     path = write(tmp_path, seeds="left out", study=changed, variants={"narrow": None, "wide": {}})
     assert main(["protocol", "check", str(path), *asked, "--json"]) == 1
