@@ -2,6 +2,7 @@
 
 import signal
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -86,6 +87,32 @@ def test_a_module_that_diverges_counts_as_the_largest_class(task, tmp_path):
     assert by_loss.entrants[1].scores == {}
     with pytest.raises(ValueError, match=r"'reckless' must have .* got 2 finished, 2 of them"):
         dp.compare(task, dict(reversed(variants.items())), endpoint="loss", **small)
+
+
+class Lost(Net):
+    """It is trained and validated, and answers the test split with no number."""
+
+    read = 0
+
+    def forward(self, x):
+        self.read += not self.training
+        return super().forward(x) * (float("nan") if self.read > 1 else 1.0)
+
+
+def test_a_module_whose_test_loss_is_no_number_counts_as_the_largest_class(tmp_path):
+    """It counted by the class that NaN is taken for; a comparison of settings takes the largest."""
+    draw = np.random.default_rng(0)
+    labels = (np.arange(40) % 4 > 0).astype(int)  # three quarters are of class 1, NaN of class 0
+    uneven = dp.Task.from_arrays("uneven", draw.normal(size=(40, 10, 2)), labels)
+    small = {"seeds": 1, "training": {"updates": 2, "evaluate_every": 2}, "out": tmp_path}
+    found = dp.compare(uneven, {"plain": Net, "lost": Lost}, **small)
+    share = 100.0 * dp.load(uneven, "test", out=tmp_path / "tasks").labels.mean()
+    assert share > 50
+    assert found.entrants[1].curve.updates == (2,), "its training ended as any other"
+    assert found.entrants[1].scores == {0: share}
+    assert found.diverged() == ["lost: 1 run diverged, counted as the largest class"]
+    by_loss = dp.compare(uneven, {"plain": Net, "lost": Lost}, endpoint="loss", **small)
+    assert by_loss.entrants[1].scores == {}
 
 
 def test_ctrl_c_ends_a_comparison_of_functions(task, tmp_path):

@@ -14,7 +14,6 @@ from torch import Tensor, nn
 
 from depthpde.comparison.entrant import Entrant, check_first
 from depthpde.data.catalog import folder_of, load
-from depthpde.data.reader import Split
 from depthpde.data.task import Task
 from depthpde.layers.ratio import BoundedRatio
 from depthpde.records.learning_curves import join
@@ -24,7 +23,7 @@ from depthpde.records.trivial_lines import largest_class
 from depthpde.runs.execute import trivial_lines
 from depthpde.seeds import derive
 from depthpde.training.config import TrainingConfig
-from depthpde.training.evaluate import evaluate
+from depthpde.training.evaluate import Evaluation, evaluate
 from depthpde.training.history import History, Status
 from depthpde.training.loop import train
 
@@ -87,8 +86,8 @@ def trained(
     """Train what every factory makes from every seed, seed by seed.
 
     torch's random stream is set to the seed before a factory is called, so that two models that are
-    built in the same order start from the same numbers. A model that diverges counts as the largest
-    class, whatever weights it kept; it has no loss.
+    built in the same order start from the same numbers. A model that diverges, or whose test loss
+    is no number, counts as the largest class, whatever weights it kept; it has no loss.
 
     Args:
         task: Prepared already.
@@ -118,8 +117,10 @@ def trained(
                     f"{label!r} was cut off at update {history.update}; models that come from "
                     "functions are kept nowhere, so the same call starts again"
                 )
-            reached = _reached(model, splits["test"], history, endpoint, largest)
-            diverged[label] += history.status is Status.DIVERGED
+            found = None if history.status is Status.DIVERGED else evaluate(model, splits["test"])
+            broken = found is None or not math.isfinite(found.loss)
+            reached = _reached(None if broken else found, endpoint, largest)
+            diverged[label] += broken
             if reached is not None:
                 scores[label][seed] = reached
             curves[label].append(_curve(history, endpoint))
@@ -146,14 +147,11 @@ def trained(
     ]
 
 
-def _reached(
-    model: nn.Module, test: Split, history: History, endpoint: Endpoint, largest: float | None
-) -> float | None:
-    """Return what counts for a trained model; None where nothing does."""
-    if history.status is Status.DIVERGED:
+def _reached(found: Evaluation | None, endpoint: Endpoint, largest: float | None) -> float | None:
+    """Return what counts for a trained model, found on the test split; None where nothing does."""
+    if found is None:  # it broke
         return largest if endpoint is Endpoint.ACCURACY else None
-    value = float(getattr(evaluate(model, test), endpoint.value))
-    return value if math.isfinite(value) else None
+    return float(getattr(found, endpoint.value))
 
 
 def _role(first: bool, ratios: Mapping[str, list[float]]) -> VariantRole:
