@@ -155,8 +155,15 @@ def _under_protocol(
         return Reproduction(found, 1)
     plan = passed_plan(plan, results)
     rates = chosen_rates(plan, results)
-    whole = confirmation_plan(plan, rates, choose_look(protocol, seeds))
+    look = choose_look(protocol, seeds)
+    whole = confirmation_plan(plan, rates, look)
     _check_any(whole, results)
+    if seeds is not None and status.finished < look.seeds:  # another look would answer in its place
+        raise ValueError(
+            f"{results} must hold {look.seeds} finished seeds of every cell for that look, got "
+            f"{status.finished}; leave out --seeds to judge the look that is due, or compute the "
+            "rest without --judge"
+        )
     records = read_records(results).found
     evidence, tuning = (
         gather(each.grid_in(results), records) for each in (whole, tuning_plan(plan))

@@ -143,6 +143,10 @@ def test_a_grid_of_ones_own_under_a_protocol_ends_in_verdicts(cache, tmp_path, c
     path.write_text(OWN)
     results, prepared = tmp_path / "out", cache / "depthpde" / "data"
     asked = ["reproduce", str(path), "--out", str(results), "--prepared", str(prepared)]
+    assert main([*asked, "--seeds", "1", "--json"]) == 0
+    assert "look 1 of 2" in json.loads(capsys.readouterr().out)["notes"][0]
+    assert main([*asked, "--judge", "--seeds", "2"]) == 2
+    assert "must hold 2 finished seeds of every cell" in capsys.readouterr().err
     assert main([*asked, "--seeds", "2", "--json"]) == 0
     printed = capsys.readouterr()
     assert "doubt: a look at 1 seed decides nothing" in printed.err
