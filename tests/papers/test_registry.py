@@ -45,7 +45,7 @@ IDS = {
     "resolution": ("9dddbfcafa69b7b3", "dad5b6f6024c1c11", "dad5b6f6024c1c11"),
     "length": ("e3d0a6d50010cd18", "3f587774c5418986", "3f587774c5418986"),
     "recall": ("ac108918b1631766", "0a8edb0b46d4ac59", "0a8edb0b46d4ac59"),
-    "locality": ("8e607fb1cadaf157", "c842c3831759a246", "c842c3831759a246"),
+    "locality": ("8e607fb1cadaf157", "59f5af26aa092cf5", "59f5af26aa092cf5"),
     "rivals": ("6c817819090795fe", "fb3e3734d370fe9c", "fb3e3734d370fe9c"),
     "networks": ("0c3be9f4a67cb718", "3810e28aab6bd173", "3810e28aab6bd173"),
 }
