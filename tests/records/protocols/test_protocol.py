@@ -101,7 +101,8 @@ def test_a_look_waits_for_its_seeds_and_takes_the_first_ones():
         ({"test_seeds": (100, 100, 102, 103)}, "each entry once"),
         ({"test_seeds": ("100", "101")}, "`test_seeds` must be a whole number.*got '100'"),
         ({"tuning_seeds": (-1,)}, "`tuning_seeds` must be a whole number of at least 0, got -1"),
-        ({"rates": ()}, "`rates` must be a tuple with at least one entry"),
+        ({"rates": 1e-3}, "`rates` must be a list with at least one entry, got 0.001"),
+        ({"rates": ()}, "`rates` must be a list with at least one entry"),
         ({"tuning_share": 0.0}, "`tuning_share` must lie in"),
         ({"least_tasks": 2}, "`least_tasks` must lie in"),
         ({"rates": (0.0,)}, "`rates` must lie in"),
@@ -130,6 +131,9 @@ def test_a_test_that_cannot_pass_or_fail_is_refused():
     assert PlannedContrast(**given, beyond=["a", "c"]).beyond == ("a", "c")
     with pytest.raises(ValueError, match="`least` must be a finite number"):
         BaselineGate(task="t", endpoint="accuracy", least=float("nan"), words="w")
+    for words in (None, " ", 3):
+        with pytest.raises(ValueError, match=r"`words` must say what the gate's number is"):
+            BaselineGate(task="t", endpoint="accuracy", least=59.4, words=words)
     with pytest.raises(ValueError, match=r"`p` must lie in .*, got 0.9"):
         Look(seeds=1, p=0.9)
 

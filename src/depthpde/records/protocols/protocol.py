@@ -54,6 +54,14 @@ class BaselineGate(Settings):
     words: str
     """What that number is, such as ``a bag of bytes``."""
 
+    def check(self) -> None:
+        """Refuse a mark that nobody can tell the meaning of."""
+        if not isinstance(self.words, str) or not self.words.strip():
+            raise ValueError(
+                f"`words` must say what the gate's number is, such as a bag of bytes, got "
+                f"{self.words!r}; name what reaches {self.least:g} without a sequence model"
+            )
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlannedContrast(Settings):
@@ -248,6 +256,6 @@ def _said(value: Any) -> Any:
 
 def _check_list(name: str, values: Any) -> None:
     if not isinstance(values, tuple) or not values:
-        raise ValueError(f"`{name}` must be a tuple with at least one entry, got {values!r}")
+        raise ValueError(f"`{name}` must be a list with at least one entry, got {values!r}")
     if len(set(values)) != len(values):
         raise ValueError(f"`{name}` must name each entry once, got {list(values)}; leave one out")
