@@ -29,6 +29,7 @@ FOUND = Findings(
             verdict=Outcome.SMALLER,
             n=30,
             effect=1.6,
+            unit="points",
             interval=(0.9, 2.3),
             p=0.03,
             least=0.7,
@@ -52,11 +53,12 @@ def test_findings_come_back_as_they_were_written(tmp_path):
     assert read_findings(path) == FOUND
 
 
-def test_findings_from_before_a_claim_named_its_closed_gate_are_read():
+def test_findings_from_before_a_claim_named_its_closed_gate_and_its_unit_are_read():
     values = FOUND.to_dict()
     for row in values["rows"]:
-        del row["closed_by"]
-    assert [each.closed_by for each in Findings.from_dict(values).claims] == ["", ""]
+        del row["closed_by"], row["unit"]
+    claims = Findings.from_dict(values).claims
+    assert [(each.closed_by, each.unit) for each in claims] == [("", ""), ("", "")]
 
 
 def test_findings_of_another_scale_are_not_written_over(tmp_path):
@@ -72,7 +74,7 @@ def test_findings_of_another_scale_are_not_written_over(tmp_path):
 def test_the_text_tells_claim_finding_verdict_and_strength():
     lines = FOUND.text().splitlines()
     assert "claim     It helps after the embedding." in lines
-    strength = "n = 30, effect +1.60 [+0.90, +2.30], p = 0.03, 80 % power from 0.7"
+    strength = "n = 30, effect +1.60 points [+0.90, +2.30], p = 0.03, 80 % power from 0.7"
     assert f"verdict   SMALLER THAN CLAIMED   {strength}" in lines
     assert "verdict   INCONCLUSIVE   n = 0" in lines
     assert "  in heads    0.25" in lines

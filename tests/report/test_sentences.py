@@ -162,7 +162,7 @@ def test_a_small_effect_keeps_the_digits_that_tell_it():
     protocol = replace(PROTOCOL, contrasts=(contrast,))
     found = under(invented({"twin": 0.018}, name="made"), protocol)
     (claim,) = judge(replace(found, protocol=protocol))
-    assert re.search(r"found [+−]0\.\d\d+ \[[+−]\d\.\d\d+, [+−]\d\.\d\d+\], n", claim.text)
+    assert re.search(r"found [+−]0\.\d\d+ points \[[+−]\d\.\d\d+, [+−]\d\.\d\d+\], n", claim.text)
 
 
 def loose(results):

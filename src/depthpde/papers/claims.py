@@ -62,6 +62,7 @@ class Judged:
             verdict=found.outcome,
             n=found.n,
             effect=found.effect,
+            unit="" if found.effect is None else found.unit,
             interval=None if found.interval is None else (found.interval.low, found.interval.high),
             p=p,
             least=found.least,

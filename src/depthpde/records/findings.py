@@ -45,6 +45,8 @@ class JudgedClaim:
     """Pairs of runs, or measurements, that the finding rests on."""
     effect: float | None = None
     """The number that decides; None where there is none."""
+    unit: str = ""
+    """Of that number, such as points; empty where it has none, and in older findings."""
     interval: tuple[float, float] | None = None
     """Its 95 % interval; None where none would keep its coverage."""
     p: float | None = None
@@ -174,15 +176,21 @@ def spell_value(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def spell_effect(claim: JudgedClaim) -> str:
-    """Return effect and interval of a claim, to a tenth of the interval's width."""
+def spell_effect(claim: JudgedClaim, *, unit: bool = False) -> str:
+    """Return effect and interval of a claim, to a tenth of the interval's width.
+
+    Args:
+        claim: Whose.
+        unit: Whether to name the unit, where no column's head or finding does.
+    """
     if claim.effect is None:
         return ""
     ends = claim.interval or ()
     width = abs(ends[1] - ends[0]) if ends else 0.0
     digits = min(4, max(2, 1 - math.floor(math.log10(width)))) if width > 0 else 2
     between = f" [{', '.join(f'{end:+.{digits}f}' for end in ends)}]" if ends else ""
-    return f"{claim.effect:+.{digits}f}{between}"
+    named = f" {claim.unit}" if unit and claim.unit else ""
+    return f"{claim.effect:+.{digits}f}{named}{between}"
 
 
 def spell_power(claim: JudgedClaim) -> str:
@@ -278,7 +286,7 @@ def _spread(low: float, high: float, n: int) -> float:
 def _strength(claim: JudgedClaim) -> str:
     parts = [f"n = {claim.n}"]
     if claim.effect is not None:
-        parts.append(f"effect {spell_effect(claim)}")
+        parts.append(f"effect {spell_effect(claim, unit=True)}")
     if claim.p is not None:
         parts.append(f"p = {claim.p:.2g}")
     if claim.least is not None:

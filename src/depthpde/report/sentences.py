@@ -89,7 +89,7 @@ def _tested(claim: JudgedClaim) -> Sentence:
     """Tell one test of a protocol: its verdict, what was claimed, and the number that decides."""
     grounds = f"“{claim.claim.rstrip('.')}”"
     if claim.effect is not None:  # cosines and decades are lost in one digit
-        grounds += f": found {spell_effect(claim).replace('-', '−')}"
+        grounds += f": found {spell_effect(claim, unit=True).replace('-', '−')}"
     grounds += f", n\u00a0=\u00a0{claim.n}"
     if claim.closed_by:
         grounds += "; not reached by the order of tests"
