@@ -3,8 +3,7 @@
 Trained on 256 bytes of a review, read at 512, 1,024 and 2,048 of the same kind. Diffusion knows no
 absolute place, so nothing in it ends at the trained length.
 
-Its 37 runs took 0.3 hours of one core of an EPYC with AVX-512, readings not counted; the slowest
-takes 80 s.
+Took 0.3 core-hours up to its only look, readings not counted; the slowest run takes 80 s.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ What is tested is paper B's own signs. Accuracy comes last: at six blocks norms 
 on MNIST and none on ListOps, so that a test over both says little of either. Largest and smallest
 step stand for all between: dt = 1/2 would cost half as much again.
 
-Its 216 runs took 2.5 hours of one core of an EPYC with AVX-512; the slowest takes two minutes.
+Took 2.5 core-hours up to its only look; the slowest run takes two minutes.
 """
 
 from __future__ import annotations
